@@ -1,0 +1,54 @@
+"""Everything that KForge raises on purpose.
+
+::
+
+    KForgeError            a person can act on the message; exit code 1
+    ├── MisuseError        what was asked cannot be meant: exit code 2
+    │   └── OperatorError  a file that is no operator, a suite without operators
+    ├── MachineError       the world's fault: host, tool, disk, lease; retried where it may pass
+    ├── LedgerError        the ledger cannot be read or written
+    └── ModelError         the language model's side: transport, refusal of the key, garbage
+        ├── BudgetError    the next call could cost more than what is left
+        └── ContextError   the prompt is longer than the model takes: ask with less
+
+A kernel that does not build, crashes, hangs or is wrong is none of these: it is a verdict.
+"""
+
+
+class KForgeError(Exception):
+    """A fault that a person can act on; the message is one line and says what to do."""
+
+
+class MisuseError(KForgeError):
+    """The command, its arguments or an input file cannot be meant."""
+
+
+class OperatorError(MisuseError):
+    """A file is not an operator in KernelBench form, or a suite holds none."""
+
+
+class MachineError(KForgeError):
+    """A machine, a tool on it, its disk or its lease failed: never the candidate's fault."""
+
+
+class LedgerError(KForgeError):
+    """The ledger's folder cannot be read or written."""
+
+
+class ModelError(KForgeError):
+    """The language model could not answer; `retryable` says whether asking again may help."""
+
+    def __init__(
+        self, message: str, *, retryable: bool = False, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+
+
+class BudgetError(ModelError):
+    """The worst case of the next call is above what is left of the budget."""
+
+
+class ContextError(ModelError):
+    """The prompt is longer than the model takes; a shorter one may do."""
