@@ -1,0 +1,33 @@
+"""Unbiased variance of each row."""
+
+import torch
+from torch import nn
+
+FAMILY = "reduction"
+OUTPUT = "float"
+SHAPES = {
+    "small": {"rows": 61, "cols": 1003},
+    "full": {"rows": 4096, "cols": 2048},
+    "long": {"rows": 7, "cols": 500009},
+}
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.var(dim=-1)
+
+
+def get_inputs(rows=4096, cols=2048):
+    return [(0.5 + torch.rand(rows, 1)) * torch.randn(rows, cols)]
+
+
+def get_init_inputs(**_):
+    return []
+
+
+def flops(rows=4096, cols=2048):
+    return 3 * rows * cols
+
+
+def moved_bytes(rows=4096, cols=2048):
+    return 4 * (rows * cols + rows)
