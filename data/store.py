@@ -1,0 +1,128 @@
+"""The ledger: a folder of Parquet files that any number of processes append to and read.
+
+RUNS/iterations/RUN/HASH@DEVICE/step-003-ID.parquet   also timings/ and llm_calls/
+RUNS/.tmp/                                            files being written
+RUNS/set-aside/                                       files that could not be read
+"""
+
+import logging
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+import duckdb
+
+from data import codec, files, views
+from data.records import Iteration, LlmCall, digest
+from data.rows import CallKey, Row, call_row, iteration_row, timing_rows, to_json
+from data.schema import ITERATIONS, LLM_CALLS, TABLES, TIMINGS
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+def folder_of(run_id: str, operator_hash: str, device: str) -> str:
+    """Where a pair's files lie below each table's folder; any text gives a safe path.
+
+    >>> folder_of("r1", "0123456789abcdef", "b200/../x")
+    'r1/0123456789abcdef@b200%2F..%2Fx'
+    """
+    return f"{_part(run_id)}/{_part(f'{operator_hash}@{device}')}"
+
+
+class Ledger:
+    """All that is on record under one folder; nothing is created before the first append."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def ensure_writable(self) -> None:
+        """Asks the disk before work is spent; LedgerError when it would not take a row."""
+        files.ensure_writable(self.root)
+
+    def append(self, iteration: Iteration) -> None:
+        """Records one step, timings first; LedgerError when the disk does not take it.
+
+        Appending the same record again changes nothing.
+        """
+        row = iteration_row(iteration)
+        place = folder_of(row["run_id"], row["operator_hash"], row["device"])
+        name = f"step-{row['step']:03d}-{row['iteration_id']}.parquet"
+        if timings := timing_rows(iteration, row["iteration_id"]):
+            files.write_rows(self.root, self.root / "timings" / place / name, TIMINGS, timings)
+        files.write_rows(self.root, self.root / "iterations" / place / name, ITERATIONS, [row])
+
+    def append_call(self, key: CallKey, call: LlmCall) -> None:
+        """Records a paid reply, before anybody judges it; LedgerError as `append`."""
+        row = call_row(key, len(self.calls(key)), call)
+        name = f"{_stem(key)}-{row['call_id']}.parquet"
+        path = self.root / "llm_calls" / _place(key) / name
+        files.write_rows(self.root, path, LLM_CALLS, [row])
+
+    def calls(self, key: CallKey) -> list[LlmCall]:
+        """The calls on record for a step and role, oldest first."""
+        wanted = {name: getattr(key, name) for name in CallKey.__slots__}
+        columns = [*wanted, "call_id", "sample", "record"]
+        rows = files.read_folder(self.root, LLM_CALLS, _place(key), columns).to_pylist()
+        mine = [r for r in rows if all(r[name] == value for name, value in wanted.items())]
+        mine.sort(key=lambda r: (r["sample"], r["call_id"]))
+        return [call for r in mine if (call := _decoded(LlmCall, r)) is not None]
+
+    def history(self, run_id: str, operator_hash: str, device: str) -> tuple[Iteration, ...]:
+        """The steps of a pair in order, each once; reads no other pair's files."""
+        place = folder_of(run_id, operator_hash, device)
+        columns = ["iteration_id", *_STEP, "ended_at", "record"]
+        rows = files.read_folder(self.root, ITERATIONS, place, columns).to_pylist()
+        pair = (run_id, operator_hash, device)
+        return _steps([r for r in rows if tuple(r[name] for name in _STEP[:3]) == pair])
+
+    def compact(self, run_id: str, operator_hash: str, device: str) -> None:
+        """Rewrites a pair's files as one a table; others may append and read meanwhile."""
+        for table in TABLES.values():
+            files.merge(self.root, table, folder_of(run_id, operator_hash, device))
+        files.sweep(self.root)
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """An in-memory DuckDB with the views `iterations`, `best`, `timings`, `llm_calls`."""
+        return views.connect(self.root)
+
+
+_STEP = ("run_id", "operator_hash", "device", "contract", "lineage", "step")
+"""What makes a step: two rows that agree in these are two records of one step."""
+
+
+def _steps(rows: list[Row]) -> tuple[Iteration, ...]:
+    """Iterations in step order; of two records of one step the one that ended first."""
+    rows.sort(key=lambda r: (r["ended_at"] is None, r["ended_at"], r["iteration_id"]))
+    first: dict[tuple[object, ...], Iteration] = {}
+    for row in rows:
+        place = tuple(row[name] for name in _STEP)
+        if place not in first and (iteration := _decoded(Iteration, row)) is not None:
+            first[place] = iteration
+    return tuple(sorted(first.values(), key=lambda i: (i.move.step, i.move.lineage)))
+
+
+def _decoded(kind: type[T], row: Row) -> T | None:
+    """The row's record; None, with a warning, when another version wrote what we cannot read."""
+    try:
+        return codec.loads(kind, row["record"])
+    except (TypeError, ValueError, KeyError) as error:
+        _log.warning("passed over a %s of run %s: %s", kind.__name__, row["run_id"], error)
+        return None
+
+
+def _place(key: CallKey) -> str:
+    return folder_of(key.run_id, key.operator_hash, key.device)
+
+
+def _stem(key: CallKey) -> str:
+    return f"step-{key.step:03d}-{key.role}-{digest(to_json(key))}"
+
+
+def _part(text: str) -> str:
+    """`text` as one name of a path, different for different texts."""
+    name = quote(text, safe="@+,=")
+    if not name.strip("."):
+        name = name.replace(".", "%2E")
+    return name if 0 < len(name) <= 200 else f"%{digest(text)}"
