@@ -1,0 +1,172 @@
+"""What to do next, decided from the history alone: a run that was cut goes on where it stopped.
+
+Functional pass: first candidates, each mended a few times. The first right one gets one advice at
+once, then the other first candidates follow. Optimization pass: the two best lineages in turn.
+Stop rules and their figures: DESIGN, section 5.
+"""
+
+from data.records import Iteration, Mode, Move, Settings
+
+LINEAGES = "abcdefgh"
+KEPT_LINEAGES = 2
+ENOUGH_HEADROOM = 1.10
+"""Time over the roofline floor at which nothing is worth trying."""
+LEAST_GAIN = 1.02
+PATIENCE = 2
+"""Rounds (one step for each kept lineage) without that gain."""
+CONFIRMATIONS = 3
+"""Winners that may fail the confirming run before the pair is given up."""
+
+History = tuple[Iteration, ...]
+
+
+def next_move(history: History, settings: Settings, *, exhausted: bool = False) -> Move | None:
+    """The next step, None when the pair has ended; `exhausted`: an agent has no more ideas."""
+    if not history:
+        return _create(history, settings)
+    if history[0].candidate is None or any(_confirmed(i) for i in history):
+        return None
+    if not exhausted and not _search_ended(history, settings):
+        return _search(history, settings)
+    return _confirm(history)
+
+
+def starts_from_kernel(source: str) -> bool:
+    """Whether a given kernel can be judged as it is, not only be translated."""
+    return "class ModelNew" in source
+
+
+def _search(history: History, settings: Settings) -> Move | None:
+    latest = history[-1]
+    if not latest.right and _fixes(history, latest.move.lineage) < settings.fixes:
+        return _move(Mode.FIX, history, latest.move.lineage, latest)
+    if _may_open(history, settings):
+        return _create(history, settings)
+    parent = _next_parent(history)
+    if parent is None:
+        return None
+    return _move(Mode.OPTIMISE, history, parent.move.lineage, parent)
+
+
+def _move(mode: Mode, history: History, lineage: str, parent: Iteration | None) -> Move:
+    return Move(
+        mode=mode,
+        step=len(history),
+        lineage=lineage,
+        parent=parent.candidate_id if parent else None,
+        hint=lineage,
+    )
+
+
+def _create(history: History, settings: Settings) -> Move:
+    first = not history
+    mode = Mode.TRANSLATE if first and settings.start else Mode.CREATE
+    return _move(mode, history, LINEAGES[_opened(history)], None)
+
+
+def _opened(history: History) -> int:
+    return len({i.move.lineage for i in history})
+
+
+def _may_open(history: History, settings: Settings) -> bool:
+    """Whether the next first candidate is due: the latest one had its advice or was given up."""
+    if _opened(history) >= settings.first:
+        return False
+    latest = history[-1]
+    return not latest.right or latest.move.mode is Mode.OPTIMISE or _opened(history) > 1
+
+
+def _fixes(history: History, lineage: str) -> int:
+    """Tries to mend since the lineage was last right."""
+    count = 0
+    for iteration in reversed(history):
+        if iteration.move.lineage == lineage:
+            if iteration.right or iteration.move.mode is not Mode.FIX:
+                break
+            count += 1
+    return count
+
+
+def _search_ended(history: History, settings: Settings) -> bool:
+    best = best_of(history)
+    if _confirming(history) or len(history) >= settings.steps:
+        return True
+    if best is None:
+        return not _may_mend(history, settings)
+    return _close_to_floor(best) or _plateau(history, settings)
+
+
+def _may_mend(history: History, settings: Settings) -> bool:
+    latest = history[-1]
+    return _fixes(history, latest.move.lineage) < settings.fixes or _may_open(history, settings)
+
+
+def _close_to_floor(best: Iteration) -> bool:
+    times = best.run.timings if best.run else ()
+    floors = [t.candidate_us / t.floor_us for t in times if t.floor_us]
+    return bool(floors) and len(floors) == len(times) and max(floors) <= ENOUGH_HEADROOM
+
+
+def _plateau(history: History, settings: Settings) -> bool:
+    """Whether the last rounds of advice brought less than the least gain."""
+    if _may_open(history, settings):
+        return False
+    rounds = [i for i in history if i.move.mode is Mode.OPTIMISE]
+    window = PATIENCE * min(KEPT_LINEAGES, len(_champions(history)))
+    if len(rounds) < window:
+        return False
+    since = rounds[-window].move.step
+    before = best_of(tuple(i for i in history if i.move.step < since))
+    now = best_of(history)
+    if before is None or now is None:
+        return False
+    return _score(now) < LEAST_GAIN * _score(before)
+
+
+def _next_parent(history: History) -> Iteration | None:
+    """The best of the kept lineage that was advised least."""
+    kept = _champions(history)[:KEPT_LINEAGES]
+    if not kept:
+        return None
+    return min(kept, key=lambda i: _advised(history, i.move.lineage))
+
+
+def _advised(history: History, lineage: str) -> int:
+    return sum(i.move.mode is Mode.OPTIMISE and i.move.lineage == lineage for i in history)
+
+
+def _champions(history: History) -> list[Iteration]:
+    """The best right iteration of each lineage, best first."""
+    lineages = {i.move.lineage for i in history}
+    found = [best_of(tuple(i for i in history if i.move.lineage == name)) for name in lineages]
+    return sorted((i for i in found if i), key=lambda i: (-_score(i), i.move.step))
+
+
+def best_of(history: History) -> Iteration | None:
+    """The fastest right iteration that no confirming run has refused; the earliest among equals."""
+    refused = {i.candidate_id for i in _confirming(history) if not i.right}
+    right = [
+        i
+        for i in history
+        if i.right and i.move.mode is not Mode.CONFIRM and i.candidate_id not in refused
+    ]
+    return max(right, key=lambda i: (_score(i), -i.move.step), default=None)
+
+
+def _score(iteration: Iteration) -> float:
+    return iteration.speedup or 0.0
+
+
+def _confirming(history: History) -> History:
+    return tuple(i for i in history if i.move.mode is Mode.CONFIRM)
+
+
+def _confirmed(iteration: Iteration) -> bool:
+    return iteration.move.mode is Mode.CONFIRM and iteration.right
+
+
+def _confirm(history: History) -> Move | None:
+    best = best_of(history)
+    if best is None or len(_confirming(history)) >= CONFIRMATIONS:
+        return None
+    return _move(Mode.CONFIRM, history, best.move.lineage, best)

@@ -1,0 +1,148 @@
+from agents.loop import CONFIRM_PAIRS, EXPLORE_PAIRS, port
+from data.records import Admission, Mode
+from data.verdict import Outcome, Verdict
+from tests.agents.fakes import ADVICE, Scripted, pair
+
+
+def modes(script: Scripted) -> list[str]:
+    return [str(i.move.mode) for i in script.rows]
+
+
+def verdicts(script: Scripted) -> list[str]:
+    return [str(i.verdict) for i in script.rows]
+
+
+async def test_a_broken_kernel_is_mended_then_sped_up() -> None:
+    """Does not compile, wrong, slow, fast: the verdicts come in this order and are all recorded."""
+    script = Scripted(["broken", "wrong", "0.5x", "2.0x"])
+    await port(pair(steps=4), script.stages())
+    assert modes(script) == ["create", "fix", "fix", "optimise", "confirm"]
+    assert verdicts(script) == ["BUILD_FAILED", "WRONG", "CORRECT", "FASTER", "FASTER"]
+
+
+async def test_each_fix_sees_what_failed_before() -> None:
+    """The generator is asked to mend the latest failure, with the whole history at hand."""
+    script = Scripted(["broken", "wrong", "0.5x"])
+    await port(pair(steps=3), script.stages())
+    assert [len(r.history) for r in script.requests] == [0, 1, 2]
+    assert script.requests[1].parent is not None
+    assert script.requests[1].parent.verdict is Verdict.BUILD_FAILED
+
+
+async def test_the_generator_gets_the_one_advice() -> None:
+    """An optimising step carries the analyst's advice, and the row keeps it."""
+    script = Scripted(["0.5x", "2.0x"])
+    await port(pair(steps=2), script.stages())
+    assert script.requests[1].advice == ADVICE
+    assert script.rows[1].advice == ADVICE
+    assert script.advised[0].profile is not None
+
+
+async def test_hopeless_candidates_end() -> None:
+    """A generator that never gets it right stops at its tries and loses nothing."""
+    script = Scripted(["wrong"] + [f"wrong {i}" for i in range(30)])
+    history = await port(pair(steps=30, first=2, fixes=3), script.stages())
+    assert modes(script) == ["create", "fix", "fix", "fix"] * 2
+    assert history == tuple(script.rows)
+
+
+async def test_the_confirming_run_is_the_reported_one() -> None:
+    """The winner is judged anew with more pairs and without its parent; losers are not."""
+    script = Scripted(["1.5x", "3.0x"])
+    history = await port(pair(steps=2), script.stages())
+    assert history[-1].move.mode is Mode.CONFIRM
+    assert script.jobs[-1].source == "3.0x"
+    assert script.jobs[-1].thorough
+    assert [j.pairs for j in script.jobs] == [EXPLORE_PAIRS] * 2 + [CONFIRM_PAIRS]
+
+
+async def test_a_winner_that_fails_its_confirmation_is_dropped() -> None:
+    """A kernel that only the hidden draws catch gives way to the next best."""
+    script = Scripted(["1.5x", "3.0x"], confirms={"3.0x": "wrong"})
+    history = await port(pair(steps=2), script.stages())
+    assert verdicts(script)[-2:] == ["WRONG", "FASTER"]
+    assert history[-1].candidate is not None
+    assert history[-1].candidate.source == "1.5x"
+
+
+async def test_a_cut_run_goes_on_where_it_stopped() -> None:
+    """From every prefix of a finished history the same steps follow, none twice."""
+    replies = ["broken", "0.5x", "2.0x", "1.1x", "2.5x"]
+    whole = Scripted(list(replies))
+    history = await port(pair(steps=5), whole.stages())
+    for cut in range(len(history) + 1):
+        asked = sum(i.move.mode is not Mode.CONFIRM for i in history[:cut])
+        rest = Scripted(replies[asked:])
+        assert await port(pair(steps=5), rest.stages(), history[:cut]) == history
+        assert [i.move.step for i in rest.rows] == list(range(cut, len(history)))
+
+
+async def test_a_finished_pair_costs_nothing() -> None:
+    """A second run asks nobody anything, not even for admission."""
+    script = Scripted(["2.0x"])
+    history = await port(pair(steps=1), script.stages())
+    again = Scripted([], admission=Admission(outcome=Outcome.NOT_ADMITTED, reason="never asked"))
+    assert await port(pair(steps=1), again.stages(), history) == history
+    assert again.rows == []
+
+
+async def test_an_ill_posed_operator_spends_nothing() -> None:
+    """A refused operator is one row with an outcome and no candidate; it stays ended."""
+    script = Scripted([], admission=Admission(outcome=Outcome.NOT_ADMITTED, reason="accepts zeros"))
+    history = await port(pair(), script.stages())
+    assert [i.verdict for i in history] == [Outcome.NOT_ADMITTED]
+    assert script.requests == []
+    assert await port(pair(), Scripted(["2.0x"]).stages(), history) == history
+
+
+async def test_not_covered_is_an_outcome_not_a_failure() -> None:
+    """Without a template there is one row that says so."""
+    script = Scripted([])
+    await port(pair(), script.stages())
+    assert verdicts(script) == ["NOT_COVERED"]
+    assert script.rows[0].reason == "no template"
+
+
+async def test_no_more_ideas_goes_straight_to_the_confirmation() -> None:
+    """A template library that has tried all its schedules ends the search, not the pair."""
+    script = Scripted(["1.5x", "1.6x"])
+    await port(pair(steps=20), script.stages())
+    assert modes(script) == ["create", "optimise", "confirm"]
+
+
+async def test_a_repeated_source_is_not_measured_again() -> None:
+    """The same text gets the same verdict, says so and costs no device time."""
+    script = Scripted(["2.0x", "2.0x"])
+    await port(pair(steps=2), script.stages())
+    assert len(script.jobs) == 2
+    assert "step 0" in script.rows[1].reason
+
+
+async def test_close_to_the_floor_nothing_more_is_tried() -> None:
+    """Within 10 % of the roofline the pair confirms and ends."""
+    script = Scripted(["2.0x", "2.1x"], floor_us=490.0)
+    await port(pair(steps=9), script.stages())
+    assert modes(script) == ["create", "confirm"]
+
+
+async def test_a_plateau_stops_the_search() -> None:
+    """Rounds of advice without 2 % gain end the search long before the limit of steps."""
+    script = Scripted(["2.0x"] + [f"1.{i}x" for i in range(10, 60)])
+    await port(pair(steps=50), script.stages())
+    assert 6 < len(script.rows) < 12
+
+
+async def test_the_parent_is_timed_beside_its_child() -> None:
+    """The gain over the parent rests on one lease, so the parent's source travels with the job."""
+    script = Scripted(["1.5x", "3.0x"])
+    await port(pair(steps=2), script.stages())
+    assert [j.parent_source for j in script.jobs] == [None, "1.5x", None]
+
+
+async def test_a_given_kernel_is_judged_first() -> None:
+    """`--start` with a ModelNew module: the loop begins from its verdict, not from a guess."""
+    script = Scripted(["2.0x"])
+    await port(pair(steps=2, start="1.2x class ModelNew"), script.stages())
+    assert script.rows[0].candidate is not None
+    assert script.rows[0].candidate.agent_kind == "given"
+    assert script.rows[0].speedup == 1.2
