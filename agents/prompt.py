@@ -1,0 +1,232 @@
+"""Messages for the two agents, rebuilt from the request for every call.
+
+The system message holds what stays the same for a pair, so that providers can cache it; the user
+message holds the step. Nothing of the judge is ever in them: no source of it, no expected values,
+no code that times.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from agents.evidence import attempts, best, failure, subject
+from agents.excerpt import brief_number, cap, clean, fenced
+from agents.llm import Message
+from data.records import (
+    Bottleneck,
+    Card,
+    Contract,
+    LibraryPolicy,
+    LlmCall,
+    Mode,
+    Policy,
+    Request,
+    ShapePolicy,
+    TensorSpec,
+)
+from data.techniques import TECHNIQUES
+
+PROMPTS = Path(__file__).with_name("prompts")
+METRICS = 25
+"""More dilute the answer (LLM.md, section 6)."""
+LATEST = 3
+"""Attempts that the analyst sees."""
+_PRECISION = {
+    Policy.STRICT: "Contract: arithmetic at the precision of the declared dtypes.",
+    Policy.TF32: "Contract: matrix products may round float32 inputs to tf32.",
+    Policy.HALF: "Contract: 16-bit floating arithmetic is allowed; accumulate in float32.",
+}
+_LIBRARY = {
+    LibraryPolicy.FLAGGED: "PyTorch operators may prepare (views, allocation); if they do the "
+    "computing, the candidate is refused or flagged.",
+    LibraryPolicy.REFUSED: "Any PyTorch operator that computes leads to refusal; views and "
+    "allocation are free.",
+    LibraryPolicy.ALLOWED: "Library calls may be used beside it.",
+}
+_SHAPES = {
+    ShapePolicy.FIXED: "The kernel may be made for the listed shapes, and must be right at each.",
+    ShapePolicy.FAMILY: "The kernel must be right for any shape of this kind, not only the listed.",
+}
+HINTS = (
+    "Prefer the plain form: one pass, contiguous access, vectorised inner loop.",
+    "Prefer locality: tile so that what is read again stays in cache or registers.",
+    "Prefer parallelism: split the work evenly, several accumulators, little synchronisation.",
+    "Prefer algebra: fewer passes over memory, recompute what is cheap, fuse what follows.",
+)
+"""One for each lineage in turn, so that first candidates differ."""
+
+
+def generator_messages(request: Request, *, share: float = 1.0) -> list[Message]:
+    """System and user message of the step; every section keeps `share` of its room."""
+    move, settings = request.move, request.pair.settings
+    parent, top = subject(request), best(request)
+    shown = top and parent is not None and move.mode is Mode.OPTIMISE and top.iteration != parent
+    user = _render(
+        "generator_user",
+        share,
+        mode=str(move.mode),
+        brief=request.pair.brief,
+        hint=_hint(request),
+        start=settings.start or "",
+        includes=settings.include,
+        advice=_advice(request),
+        best=top,
+        best_source=top.iteration.candidate.source
+        if top and shown and top.iteration.candidate
+        else "",
+        parent=parent,
+        failure=failure(parent) if parent and not parent.right else "",
+        attempts=attempts(request),
+    )
+    return [_message("system", _generator_system(request, share)), _message("user", user)]
+
+
+def analyst_messages(request: Request, schema: str, *, share: float = 1.0) -> list[Message]:
+    """System and user message that ask for advice on the move's parent."""
+    profile = request.profile
+    assert profile is not None
+    system = _render(
+        "analyst_system",
+        share,
+        **_common(request),
+        schema=schema,
+        bottlenecks=[str(b) for b in Bottleneck],
+        techniques=[f"{t.tag}: {t.meaning}" for t in TECHNIQUES.values()],
+    )
+    user = _render(
+        "analyst_user",
+        share,
+        metrics=[
+            f"{m.name} | {brief_number(m.value)} | {m.unit} | {m.source}"
+            for m in profile.metrics[:METRICS]
+        ],
+        remarks=[clean(r) for r in profile.remarks],
+        parent=request.parent,
+        attempts=attempts(request, LATEST),
+    )
+    return [_message("system", system), _message("user", user)]
+
+
+def repair(role: str, messages: Sequence[Message], call: LlmCall, *, why: str) -> list[Message]:
+    """The conversation with one more turn that says what was wrong with the answer's form."""
+    said = cap(call.reply or "(no answer)", 2000)
+    asked = _render(f"{role}_repair", 1.0, why=why)
+    return [*messages, _message("assistant", said), _message("user", asked)]
+
+
+def _generator_system(request: Request, share: float) -> str:
+    contract = request.pair.contract
+    return _render(
+        "generator_system",
+        share,
+        **_common(request),
+        brief=request.pair.brief,
+        library=_LIBRARY[contract.library],
+        shapes_rule=_SHAPES[contract.shapes],
+        tags=list(TECHNIQUES),
+        parameters=", ".join(_tensor(p) for p in request.admission.parameters) or "none",
+    )
+
+
+def _common(request: Request) -> dict[str, Any]:
+    """What both agents are told of operator and device."""
+    operator, contract = request.pair.operator, request.pair.contract
+    return {
+        "operator": operator,
+        "semantics": _semantics(operator.source),
+        "precision": _precision(contract),
+        "shapes": _shapes(request),
+        "device": _device(request),
+    }
+
+
+def _precision(contract: Contract) -> str:
+    return _PRECISION[contract.policy]
+
+
+def _semantics(source: str) -> str:
+    """First line of the module's docstring; empty when it has none."""
+    head = source.lstrip()
+    quote = next((q for q in ('"""', "'''") if head.startswith(q)), None)
+    return head[3:].split(quote)[0].strip().splitlines()[0] if quote else ""
+
+
+def _shapes(request: Request) -> str:
+    lines = []
+    for shape in request.admission.shapes:
+        inputs = ", ".join(_tensor(t) for t in shape.inputs)
+        outputs = ", ".join(_tensor(t) for t in shape.outputs)
+        flops = f"{shape.flops:.0f} operations, " if shape.flops else ""
+        lines.append(
+            f"- shape `{shape.name}`: {inputs} -> {outputs}; {flops}"
+            f"at least {shape.moved_bytes:.0f} bytes to and from memory"
+        )
+    return "\n".join(lines)
+
+
+def _tensor(spec: TensorSpec) -> str:
+    return f"{spec.name} {spec.dtype}{list(spec.shape)}"
+
+
+def _device(request: Request) -> str:
+    """The card in words; figures that nobody knows are left out."""
+    device, card = request.pair.device, request.admission.card
+    lines = [f"{device.name}: {device.vendor}, {device.arch}"]
+    lines += _card(card) if card else []
+    known = sorted(request.admission.environment.items())
+    lines += [f"{name}: {clean(value)}" for name, value in known if value]
+    return cap("\n".join(lines), 500)
+
+
+def _card(card: Card) -> list[str]:
+    """Peaks to two digits: a second probe of the machine should not change the prompt."""
+    rates = sorted(card.peak_tflop_s.items())
+    peaks = [f"{card.peak_gb_s:.2g} GB/s"]
+    peaks += [f"{name} {rate:.2g} TFLOP/s" for name, rate in rates]
+    origin = "measured" if card.measured else "from the data sheet"
+    parts = [f"{card.cores} cores", card.simd]
+    parts += [f"last-level cache {brief_number(card.cache_mib)} MiB"] if card.cache_mib else []
+    return [f"Peaks ({origin}): {', '.join(peaks)}", ", ".join(part for part in parts if part)]
+
+
+def _hint(request: Request) -> str:
+    """The move's own words, or those of its lineage (a, b, c, ... in turn)."""
+    move = request.move
+    if len(move.hint) > 1:
+        return move.hint
+    return HINTS[(ord(move.lineage[:1] or "a") - ord("a")) % len(HINTS)]
+
+
+def _advice(request: Request) -> str:
+    advice = request.advice
+    if advice is None:
+        return "Choose the change that saves most time."
+    cited = ", ".join(f"{e.metric} = {brief_number(e.value)}" for e in advice.evidence)
+    wanted = ", ".join(f"{k} = {v}" for k, v in sorted(advice.parameters.items()))
+    lines = [f"{advice.change} (technique: {advice.technique}; bottleneck: {advice.bottleneck})"]
+    lines += [f"Parameters: {wanted}"] if wanted else []
+    return "\n".join([*lines, f"Evidence: {cited}"] if cited else lines)
+
+
+def _message(role: str, content: str) -> Message:
+    return {"role": role, "content": content.strip()}
+
+
+def _render(name: str, share: float, /, **values: Any) -> str:
+    return _environment(share).get_template(f"{name}.j2").render(**values)
+
+
+@cache
+def _environment(share: float) -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(PROMPTS),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - prompts are not HTML
+        trim_blocks=True,
+    )
+    made.filters["cap"] = lambda text, tokens: cap(text, share * tokens)
+    made.filters["fenced"] = fenced
+    return made
