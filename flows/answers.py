@@ -1,0 +1,130 @@
+"""Commands that answer at once: a query, the devices, the server."""
+
+import csv
+import json
+import os
+import sys
+from pathlib import Path
+
+from data.views import plain, query
+from flows import server
+from tasks import devices, served
+
+CELL = 60
+"""Characters of a value in a table for people; --json and --csv have all."""
+
+
+def print_answer(runs: Path, sql: str, form: str) -> None:
+    """The answer to `sql` as `json`, `csv` or `table`; MisuseError when the SQL is at fault."""
+    answer = query(runs, sql)
+    rows = plain(answer)
+    if form == "json":
+        for row in rows:
+            print(json.dumps(row))
+    elif form == "csv":
+        lines = csv.writer(sys.stdout, lineterminator="\n")
+        lines.writerow(answer.column_names)
+        lines.writerows([_flat(value) for value in row.values()] for row in rows)
+    else:
+        print_table(answer.column_names, [list(row.values()) for row in rows])
+
+
+def print_devices(*, as_json: bool) -> None:
+    """Each device with what it can do here."""
+    rows = []
+    for device in devices.known():
+        can = devices.capabilities(device)
+        rows.append(
+            {
+                "name": device.name,
+                "vendor": device.vendor,
+                "target": device.target,
+                "arch": device.arch,
+                "machine": device.machine,
+                "compile": can.compile,
+                "execute": can.execute,
+                "time": can.time,
+                "why": can.why,
+            }
+        )
+    if as_json:
+        for row in rows:
+            print(json.dumps(row))
+        return
+    print_table(list(rows[0]), [[_word(v) for v in row.values()] for row in rows])
+
+
+def print_server(runs: Path, *, as_json: bool) -> None:
+    """Which server a campaign would talk to, and whether it answers."""
+    given = os.environ.get("PREFECT_API_URL")
+    known = served.recorded(runs)
+    url = server.public(given) if given else known.url if known else None
+    ours = None if given else known
+    running = bool(given and served.healthy(given)) or bool(
+        ours and server.alive(ours) and served.healthy(ours.url)
+    )
+    state: dict[str, object] = {
+        "running": running,
+        "url": url,
+        "started_here": ours is not None,
+        "pid": ours.pid if ours else None,
+        "port": ours.port if ours else None,
+        "database": ours.database if ours else None,
+        "log": ours.log if ours else None,
+    }
+    print(json.dumps(state) if as_json else _state(state))
+
+
+def _state(state: dict[str, object]) -> str:
+    if not state["url"]:
+        return "no server runs; kforge port starts one"
+    if not state["running"]:
+        remedy = (
+            "kforge port starts it" if state["started_here"] else "start it or unset the variable"
+        )
+        return f"no server answers at {state['url']}; {remedy}"
+    if not state["started_here"]:
+        return f"the server at PREFECT_API_URL={state['url']} answers"
+    return f"running at {state['url']}: pid {state['pid']}, database {state['database']}"
+
+
+def print_table(names: list[str], rows: list[list[object]]) -> None:
+    """A table for people, on stdout."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, markup=False, width=100_000)
+        width = max(console.measure(table).maximum, 1)
+        console = Console(highlight=False, markup=False, width=width)
+    console.print(table)
+
+
+def _cell(value: object) -> str:
+    text = " ".join(_shown(value).split())
+    return text if len(text) <= CELL else f"{text[: CELL - 3]}..."
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    return str(value)
+
+
+def _word(value: object) -> object:
+    return ("yes" if value else "no") if isinstance(value, bool) else value
+
+
+def _flat(value: object) -> object:
+    """A value for a cell of CSV; lists and records as JSON."""
+    return json.dumps(value) if isinstance(value, list | dict) else value

@@ -1,0 +1,255 @@
+"""`kforge`: what a person types. Results on stdout, progress and errors on stderr.
+
+Every command imports what it needs when it runs, so that help and queries start at once.
+"""
+
+import io
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+from data.errors import KForgeError, MisuseError
+from data.records import LibraryPolicy, Policy, ShapePolicy
+
+app = typer.Typer(
+    name="kforge",
+    help="Ports PyTorch operators to accelerators and judges what is right and how fast it is.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
+servers = typer.Typer(help="The Prefect server of a ledger folder.", rich_markup_mode=None)
+app.add_typer(servers, name="server")
+
+Runs = Annotated[Path, Option("--runs", metavar="DIR", help="Folder of the ledger.")]
+Json = Annotated[bool, Option("--json", help="One JSON object a line.")]
+RUNS = Path("runs")
+
+
+@app.callback()
+def options(
+    *, debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False
+) -> None:
+    """Options of all commands; `--debug` may stand anywhere and is read by `run`."""
+
+
+@app.command()
+def port(  # noqa: PLR0913  (one parameter an option)
+    operators: Annotated[
+        list[str] | None,
+        Argument(metavar="[OPERATOR]...", help="Names or .py files; none means all."),
+    ] = None,
+    *,
+    device: Annotated[list[str], Option(metavar="NAME", help="Repeat for several devices.")],
+    suite: Annotated[
+        str | None,
+        Option(metavar="DIR|FILE", help="KernelBench checkout, or its Parquet or JSONL file."),
+    ] = None,
+    start: Annotated[
+        str | None, Option(metavar="FILE", help="A kernel to start from, in any language.")
+    ] = None,
+    include: Annotated[
+        str | None, Option(metavar="DIR", help="Auxiliary sources shown to the generator.")
+    ] = None,
+    contract: Annotated[Policy, Option(help="Precision of the arithmetic.")] = Policy.STRICT,
+    steps: Annotated[int, Option(min=1, max=200, help="Candidates a pair, at most.")] = 8,
+    seed: Annotated[int, Option(help="Of the schedule search.")] = 0,
+    epoch: Annotated[
+        str, Option(metavar="NAME", help="The same name resumes, a new one starts afresh.")
+    ] = "default",
+    agents: Annotated[
+        Literal["offline", "llm"], Option(help="Templates and rules, or a language model.")
+    ] = "offline",
+    model: Annotated[str | None, Option(metavar="M", help="As litellm names it.")] = None,
+    api_base: Annotated[
+        str | None, Option(metavar="URL", help="An OpenAI-compatible endpoint.")
+    ] = None,
+    engine: Annotated[
+        Literal["prefect", "local"], Option(help="Prefect flows, or this process alone.")
+    ] = "prefect",
+    runs: Runs = RUNS,
+    json: Json = False,
+) -> int:
+    """Port operators to devices."""
+    from flows.engine import port as run_campaign  # noqa: PLC0415
+    from tasks.asked import Asked  # noqa: PLC0415
+
+    asked = Asked(
+        operators=tuple(operators or ()),
+        devices=tuple(device),
+        suite=suite,
+        start=start,
+        include=include,
+        policy=contract.value,
+        steps=steps,
+        seed=seed,
+        epoch=epoch,
+        agents=agents,
+        model=model,
+        api_base=api_base,
+        runs=str(runs),
+    )
+    return run_campaign(asked, engine, as_json=json)
+
+
+@app.command()
+def judge(  # noqa: PLR0913  (one parameter an option)
+    candidates: Annotated[
+        list[str] | None, Argument(metavar="[CANDIDATE.py]...", help="Files in ModelNew form.")
+    ] = None,
+    *,
+    operator: Annotated[
+        str | None, Option(metavar="FILE_OR_NAME", help="What they all are judged against.")
+    ] = None,
+    pairs: Annotated[
+        Path | None, Option(metavar="FILE.jsonl", help="{candidate, operator} a line, instead.")
+    ] = None,
+    device: Annotated[str, Option(metavar="NAME")] = "cpu",
+    contract: Annotated[Policy, Option(help="Precision of the arithmetic.")] = Policy.STRICT,
+    library: Annotated[
+        LibraryPolicy, Option(help="Library compute beside own kernels.")
+    ] = LibraryPolicy.FLAGGED,
+    shapes: Annotated[
+        ShapePolicy, Option(help="Whether a kernel may be made for the given shapes only.")
+    ] = ShapePolicy.FIXED,
+    time: Annotated[bool, Option("--time/--no-time", help="Whether speed is measured.")] = True,
+    deadline: Annotated[
+        float, Option(metavar="S", min=1, help="Seconds for one candidate.")
+    ] = 120.0,
+    runs: Runs = RUNS,
+    json: Json = False,
+) -> int:
+    """Judge given kernels.
+
+    Exit code 0: all are accepted; 3: one is rejected or not admitted; 4: one is undecided.
+    """
+    from data.records import Contract  # noqa: PLC0415
+    from flows.judging import judge_all  # noqa: PLC0415
+    from tasks.judgement import Terms, subjects  # noqa: PLC0415
+
+    terms = Terms(
+        device=device,
+        contract=Contract(policy=contract, library=library, shapes=shapes),
+        timed=time,
+        deadline_s=deadline,
+    )
+    given = subjects(tuple(candidates or ()), operator, pairs)
+    return judge_all(given, terms, runs, as_json=json or not sys.stdout.isatty())
+
+
+@app.command()
+def query(
+    sql: Annotated[
+        str, Argument(metavar="SQL", help="Over iterations, best, timings and llm_calls.")
+    ],
+    *,
+    runs: Runs = RUNS,
+    json: Json = False,
+    csv: Annotated[bool, Option("--csv", help="Comma-separated values.")] = False,
+) -> None:
+    """Ask the ledger."""
+    from flows.answers import print_answer  # noqa: PLC0415
+
+    if json and csv:
+        raise MisuseError("--json and --csv exclude each other")
+    print_answer(runs, sql, "json" if json else "csv" if csv else "table")
+
+
+@app.command()
+def show(
+    pair: Annotated[str, Argument(metavar="PAIR", help="Such as softmax@cpu.")],
+    *,
+    run: Annotated[str | None, Option(metavar="RUN_ID", help="Instead of the latest run.")] = None,
+    runs: Runs = RUNS,
+    json: Json = False,
+) -> None:
+    """Tell the story of a pair, step by step."""
+    from flows.show import show as tell  # noqa: PLC0415
+
+    tell(runs, pair, run, as_json=json)
+
+
+@app.command()
+def devices(*, json: Json = False) -> None:
+    """List the devices and what each can do here."""
+    from flows.answers import print_devices  # noqa: PLC0415
+
+    print_devices(as_json=json)
+
+
+@app.command()
+def doctor(*, runs: Runs = RUNS, json: Json = False) -> int:
+    """Check this machine: PASS or FAIL, and what to do."""
+    from flows.doctor import examine  # noqa: PLC0415
+
+    return examine(runs, as_json=json)
+
+
+@servers.command()
+def status(*, runs: Runs = RUNS, json: Json = False) -> None:
+    """Say whether a server runs, and where."""
+    from flows.answers import print_server  # noqa: PLC0415
+
+    print_server(runs, as_json=json)
+
+
+@servers.command()
+def stop(*, runs: Runs = RUNS) -> None:
+    """End the server that a campaign started."""
+    from flows import server  # noqa: PLC0415
+
+    ended = server.stop(runs)
+    print(f"stopped the server at {ended.page} (pid {ended.pid})" if ended else "no server runs")
+
+
+def main() -> None:
+    """The entry point of the console script."""
+    # A shell starts its background jobs with the signal ignored; a campaign must stay stoppable.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a model's reply may hold what cannot be encoded
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of a command: 0 done, 1 failed, 2 misuse, 130 interrupted."""
+    debug = "--debug" in arguments
+    words = [a for a in arguments if a != "--debug"]
+    try:
+        code = app(args=words or ["--help"], prog_name="kforge", standalone_mode=False)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted", 130, debug=debug)
+    except (typer.TyperException, MisuseError) as error:
+        text = error.format_message() if isinstance(error, typer.TyperException) else str(error)
+        text = text.replace("Value error, ", "").rstrip(".")
+        return _fail(f"{text} (see kforge {_verb(words)}--help)", 2, debug=debug)
+    except KForgeError as error:
+        return _fail(str(error), 1, debug=debug)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no second fault at exit
+        return 1
+    except Exception as error:  # noqa: BLE001  (the process edge)
+        what = f"{type(error).__name__}: {error}"
+        return _fail(f"a fault of kforge itself: {what} (--debug shows where)", 1, debug=debug)
+    if not words:
+        return 2  # help was shown, nothing was asked
+    return code if isinstance(code, int) else 0
+
+
+def _verb(words: list[str]) -> str:
+    known = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback}
+    return f"{words[0]} " if words and words[0] in {*known, "server"} else ""
+
+
+def _fail(text: str, code: int, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    print(f"kforge: {' '.join(text.split())}", file=sys.stderr)
+    return code

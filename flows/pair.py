@@ -1,0 +1,82 @@
+"""One pair as a Prefect flow: a task run for each iteration, artifacts for people."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from uuid import UUID
+
+from prefect import flow, task
+from prefect.artifacts import (
+    acreate_markdown_artifact,
+    acreate_progress_artifact,
+    acreate_table_artifact,
+    aupdate_progress_artifact,
+)
+from prefect.cache_policies import NO_CACHE
+
+import agents.loop
+from agents.loop import History, Iterate, Stages
+from data.records import Admission, Iteration, Move, Pair
+from tasks import pages
+from tasks.campaign import PairResult, campaign_file, read_campaign, run_pair
+from tasks.progress import listener
+
+
+@flow(name="pair", flow_run_name="{operator}@{device}", persist_result=False)
+async def pair(runs: str, run_id: str, operator: str, device: str) -> PairResult:
+    """Ports one pair of the campaign stored under RUNS/campaigns; goes on from the ledger."""
+    campaign = read_campaign(campaign_file(Path(runs), run_id))
+    name = f"{operator}@{device}"
+    subject = next(p for p in campaign.pairs() if p.name == name)
+    bar = await acreate_progress_artifact(0.0, f"progress-{pages.slug(name)}", f"{name}: starting")
+    rows: list[Iteration] = []
+
+    def stepped(iteration: Iteration) -> None:
+        rows.append(iteration)
+        listener().stepped(iteration)
+
+    result = await run_pair(campaign, subject, iterate=_in_tasks(bar), on_step=stepped)
+    await _publish(name, bar, rows, result)
+    return result
+
+
+@task(name="step", cache_policy=NO_CACHE, persist_result=False)
+async def step(work: Callable[[], Awaitable[Iteration | None]]) -> Iteration | None:
+    """One iteration. It travels as a call, so that Prefect need not walk through the history."""
+    return await work()
+
+
+def _in_tasks(bar: UUID) -> Iterate:
+    """The loop's step as a task run of its own, followed by a look at the progress bar."""
+
+    async def iterate(
+        subject: Pair, admission: Admission, stages: Stages, move: Move, history: History
+    ) -> Iteration | None:
+        async def work() -> Iteration | None:
+            return await agents.loop.step(subject, admission, stages, move, history)
+
+        run_name = f"{move.step} {move.mode} {move.lineage}".strip()
+        iteration = await step.with_options(task_run_name=run_name)(work)
+        if iteration is not None:
+            await _advance(bar, (*history, iteration), subject.settings.steps)
+        return iteration
+
+    return iterate
+
+
+async def _advance(bar: UUID, history: History, steps: int) -> None:
+    latest, best = history[-1], pages.best(history)
+    said = f"step {latest.move.step} {latest.move.mode}: {latest.verdict.value}"
+    so_far = f"; best so far {pages.speed(best)}" if best else ""
+    await aupdate_progress_artifact(bar, pages.progress(history, steps), f"{said}{so_far}")
+
+
+async def _publish(name: str, bar: UUID, rows: list[Iteration], result: PairResult) -> None:
+    """The artifacts of a pair that has ended."""
+    key = pages.slug(name)
+    shown = pages.interval(result.speedup, result.speedup_low, result.speedup_high)
+    await aupdate_progress_artifact(bar, 100.0, f"{result.verdict}: {shown}")
+    title = pages.clean(f"{name}: {result.verdict}, {result.reason}")[:500]
+    await acreate_table_artifact(pages.step_rows(rows), f"iterations-{key}", title)
+    best = pages.best(rows)
+    if best is not None:
+        await acreate_markdown_artifact(pages.best_page(best), f"best-{key}", title)

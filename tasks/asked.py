@@ -1,0 +1,122 @@
+"""What a person asks for by names and numbers, and the campaign that it means."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from data.errors import MisuseError
+from data.operator import find
+from data.records import Contract, LibraryPolicy, Policy, Settings, ShapePolicy
+from tasks import devices
+from tasks.campaign import Campaign, identify
+
+AGENTS = ("offline", "llm")
+MOST_STEPS = 200
+INCLUDE_BYTES = 1_000_000
+"""Auxiliary sources go into prompts and rows: more is surely the wrong folder."""
+EPOCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,63}")
+
+Word = TypeVar("Word", Policy, LibraryPolicy, ShapePolicy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The arguments of `kforge port`."""
+
+    operators: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ("cpu",)
+    suite: str | None = None
+    start: str | None = None
+    include: str | None = None
+    policy: str = Policy.STRICT.value
+    steps: int = 8
+    seed: int = 0
+    epoch: str = "default"
+    agents: str = "offline"
+    model: str | None = None
+    api_base: str | None = None
+    runs: str = "runs"
+
+
+def compose(asked: Asked) -> Campaign:
+    """The campaign with its run id; MisuseError (or OperatorError) says what cannot be meant."""
+    _check(asked)
+    chosen = devices.find(asked.devices)
+    operators = find(asked.operators, Path(asked.suite) if asked.suite else None)
+    campaign = Campaign(
+        run_id="",
+        epoch=asked.epoch,
+        runs=str(Path(asked.runs).absolute()),
+        operators=operators,
+        devices=chosen,
+        contract=Contract(policy=word(Policy, "contract", asked.policy)),
+        settings=_settings(asked),
+        agents=asked.agents,
+        model=asked.model,
+        api_base=asked.api_base,
+    )
+    return identify(campaign)
+
+
+def word(kind: type[Word], option: str, text: str) -> Word:
+    """The member of a closed set that `text` names; MisuseError lists the others."""
+    try:
+        return kind(text)
+    except ValueError:
+        known = ", ".join(k.value for k in kind)
+        raise MisuseError(f"--{option} is {text!r}; expected one of {known}") from None
+
+
+def _check(asked: Asked) -> None:
+    if asked.agents not in AGENTS:
+        raise MisuseError(f"--agents is {asked.agents!r}; expected offline or llm")
+    if asked.agents == "llm" and not asked.model:
+        raise MisuseError("--agents llm needs --model, such as openai/gpt-5 or openai/local")
+    if asked.agents == "offline" and (asked.model or asked.api_base):
+        raise MisuseError("--model and --api-base need --agents llm")
+    if not 1 <= asked.steps <= MOST_STEPS:
+        raise MisuseError(f"--steps is {asked.steps}; expected 1 to {MOST_STEPS}")
+    if not EPOCH.fullmatch(asked.epoch):
+        raise MisuseError(
+            f"--epoch is {asked.epoch!r}; expected up to 64 letters, digits and . _ : + -"
+        )
+
+
+def _settings(asked: Asked) -> Settings:
+    return Settings(
+        steps=asked.steps,
+        seed=asked.seed,
+        start=_text(Path(asked.start), "--start") if asked.start else None,
+        include=_sources(Path(asked.include)) if asked.include else {},
+    )
+
+
+def _text(path: Path, option: str) -> str:
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise MisuseError(f"{option} {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise MisuseError(f"{option} {path} is not text; expected a kernel's source") from None
+    if not text.strip():
+        raise MisuseError(f"{option} {path} is empty; expected a kernel's source")
+    return text
+
+
+def _sources(folder: Path) -> dict[str, str]:
+    """Relative name to text of every file below the folder, hidden ones left out."""
+    if not folder.is_dir():
+        raise MisuseError(f"--include {folder} is not a folder")
+    files = [f for f in sorted(folder.rglob("*")) if f.is_file() and not _hidden(f, folder)]
+    size = sum(f.stat().st_size for f in files)
+    if not files or size > INCLUDE_BYTES:
+        raise MisuseError(
+            f"--include {folder} holds {len(files)} files of {size} bytes;"
+            f" expected some sources of at most {INCLUDE_BYTES} bytes in all"
+        )
+    return {str(f.relative_to(folder)): _text(f, "--include") for f in files}
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    return any(p.startswith((".", "__")) for p in file.relative_to(folder).parts)

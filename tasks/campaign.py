@@ -1,0 +1,222 @@
+"""A campaign: operators x devices under one contract, and how one of its pairs is ported."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agents import loop
+from agents.loop import Iterate, Stages
+from agents.strategy import next_move
+from data.codec import dumps, loads
+from data.errors import LedgerError
+from data.records import (
+    Admission,
+    Contract,
+    Device,
+    Iteration,
+    Mode,
+    Move,
+    Operator,
+    Pair,
+    Settings,
+    digest,
+)
+from data.store import Ledger
+from targets import TARGETS
+from tasks.claim import claimed
+from tasks.environment import environment, version_of_the_method
+from tasks.generate import agents_for
+from tasks.machines import machine_for
+from tasks.stages import stages_for
+
+OnStep = Callable[[Iteration], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """What one `kforge port` does; plain data, so that a flow can read it from a file."""
+
+    run_id: str
+    epoch: str
+    runs: str
+    """Folder of the ledger."""
+    operators: tuple[Operator, ...]
+    devices: tuple[Device, ...]
+    contract: Contract
+    settings: Settings
+    agents: str
+    """`offline` or `llm`."""
+    model: str | None = None
+    api_base: str | None = None
+
+    def pairs(self) -> tuple[Pair, ...]:
+        """Every operator on every device."""
+        return tuple(
+            Pair(
+                run_id=self.run_id,
+                epoch=self.epoch,
+                operator=operator,
+                device=device,
+                contract=self.contract,
+                settings=self.settings,
+                brief=TARGETS[device.target].brief(device),
+            )
+            for device in self.devices
+            for operator in self.operators
+        )
+
+    def pair(self, operator_hash: str, device: str) -> Pair:
+        """The pair of that operator and device; KeyError if the campaign has none."""
+        for pair in self.pairs():
+            if pair.operator.hash == operator_hash and pair.device.name == device:
+                return pair
+        raise KeyError((operator_hash, device))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairResult:
+    """What a pair reports when it has ended."""
+
+    operator: str
+    device: str
+    verdict: str
+    reason: str
+    baseline: str | None
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    needs_review: bool
+    steps: int
+    new_steps: int
+    """Steps done now; the others were on record."""
+    seconds: float
+
+
+def identify(campaign: Campaign) -> Campaign:
+    """The campaign with its run id: a hash of all that its numbers depend on (DESIGN, 2)."""
+    named = (
+        *(o.hash + o.name for o in campaign.operators),
+        *(dumps(d) for d in campaign.devices),
+        dumps(campaign.contract),
+        dumps(campaign.settings),
+        campaign.agents,
+        campaign.model or "",
+        campaign.api_base or "",
+        campaign.epoch,
+        version_of_the_method(),
+        dumps(environment()),
+    )
+    return replace(campaign, run_id=digest(*named))
+
+
+def campaign_file(runs: Path, run_id: str) -> Path:
+    return runs / "campaigns" / f"{run_id}.json"
+
+
+def store_campaign(campaign: Campaign) -> Path:
+    """The file that a flow reads its campaign from; LedgerError when it cannot be written."""
+    path = campaign_file(Path(campaign.runs), campaign.run_id)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_text(dumps(campaign))
+        partial.replace(path)
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror}; free space or choose another --runs"
+        raise LedgerError(message) from error
+    return path
+
+
+def read_campaign(path: Path) -> Campaign:
+    """The campaign in a file that `store_campaign` wrote."""
+    return loads(Campaign, path.read_text())
+
+
+async def run_pair(
+    campaign: Campaign,
+    pair: Pair,
+    *,
+    iterate: Iterate | None = None,
+    on_step: OnStep | None = None,
+) -> PairResult:
+    """Port one pair, going on from what the ledger holds of it."""
+    started = time.monotonic()
+    runs = Path(campaign.runs)
+    with claimed(runs, pair):
+        ledger = Ledger(runs)
+        known = ledger.history(pair.run_id, pair.operator.hash, pair.device.name)
+        for iteration in known:
+            _tell(on_step, iteration)
+        history = await _ported(campaign, pair, known, _told(iterate or loop.step, on_step))
+        if len(history) > len(known):
+            ledger.compact(pair.run_id, pair.operator.hash, pair.device.name)
+    return summary(history, pair, len(history) - len(known), time.monotonic() - started)
+
+
+async def _ported(
+    campaign: Campaign, pair: Pair, known: tuple[Iteration, ...], iterate: Iterate
+) -> tuple[Iteration, ...]:
+    """The whole history of the pair; machines and agents are reached only when a step is due."""
+    if next_move(known, pair.settings) is None:
+        return known
+    ledger = Ledger(Path(campaign.runs))
+    workers = agents_for(
+        campaign.agents,
+        pair.settings.seed,
+        model=campaign.model,
+        api_base=campaign.api_base,
+        ledger=ledger,
+    )
+    stages = stages_for(workers, machine_for(pair.device, Path(campaign.runs)), ledger)
+    return await loop.port(pair, stages, known, iterate)
+
+
+def _told(iterate: Iterate, on_step: OnStep | None) -> Iterate:
+    """`iterate`, with each new row shown to whoever watches."""
+
+    async def told(
+        pair: Pair,
+        admission: Admission,
+        stages: Stages,
+        move: Move,
+        history: tuple[Iteration, ...],
+    ) -> Iteration | None:
+        iteration = await iterate(pair, admission, stages, move, history)
+        if iteration is not None:
+            _tell(on_step, iteration)
+        return iteration
+
+    return told
+
+
+def _tell(on_step: OnStep | None, iteration: Iteration) -> None:
+    if on_step is not None:
+        on_step(iteration)
+
+
+def summary(
+    history: tuple[Iteration, ...], pair: Pair, new_steps: int, seconds: float
+) -> PairResult:
+    """How the pair ended: the confirmed winner, else the last row."""
+    shown = _deciding(history)
+    confirmed = shown.right and shown.move.mode is Mode.CONFIRM
+    return PairResult(
+        operator=pair.operator.name,
+        device=pair.device.name,
+        verdict=str(shown.verdict),
+        reason=shown.reason,
+        baseline=shown.baseline if confirmed else None,
+        speedup=shown.speedup if confirmed else None,
+        speedup_low=shown.speedup_low if confirmed else None,
+        speedup_high=shown.speedup_high if confirmed else None,
+        needs_review=shown.needs_review,
+        steps=sum(i.candidate is not None for i in history),
+        new_steps=new_steps,
+        seconds=seconds,
+    )
+
+
+def _deciding(history: tuple[Iteration, ...]) -> Iteration:
+    confirmed = [i for i in history if i.move.mode is Mode.CONFIRM and i.right]
+    return confirmed[-1] if confirmed else history[-1]

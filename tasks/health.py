@@ -1,0 +1,119 @@
+"""Checks of this machine for `kforge doctor`."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from data.errors import KForgeError
+from data.files import ensure_writable
+from targets import TARGETS
+from targets.remote import sandbox
+from tasks.served import PARALLEL
+
+KEYS = (
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "AZURE_API_KEY",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    found: str
+    """What there is; when not ok, also what to do."""
+
+
+def checks(runs: Path) -> Iterator[Check]:
+    """Everything that can be looked at without a server or a device."""
+    yield _python()
+    yield _package("torch", "pip install torch")
+    yield from (_compiler(name) for name in TARGETS)
+    yield _sandbox()
+    yield _ledger(runs)
+    yield _package("prefect", "pip install -e .")
+    yield Check(
+        name="prefect-database",
+        ok=True,
+        found=f"SQLite, {PARALLEL} pairs at a time; more would lose pairs to locked tables",
+    )
+    yield _litellm()
+    yield _keys()
+
+
+def _python() -> Check:
+    found = ".".join(map(str, sys.version_info[:3]))
+    ok = sys.version_info >= (3, 11)
+    return Check(name="python", ok=ok, found=found if ok else f"{found}; install 3.11 or later")
+
+
+def _package(name: str, remedy: str) -> Check:
+    try:
+        return Check(name=name, ok=True, found=version(name))
+    except PackageNotFoundError:
+        return Check(name=name, ok=False, found=f"not installed; {remedy}")
+
+
+def _compiler(target: str) -> Check:
+    tools = TARGETS[target].tools
+    found = next((path for t in tools if (path := shutil.which(t))), None)
+    return Check(
+        name=f"compiler {target}",
+        ok=found is not None,
+        found=found or f"none of {', '.join(tools)} is on PATH; install one",
+    )
+
+
+def _sandbox() -> Check:
+    """Tries the strongest rung in a child; the weaker one works everywhere, so none fails."""
+    child = os.fork()
+    if child == 0:
+        try:
+            sandbox.unshare()
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if status == 0:
+        return Check(name="sandbox", ok=True, found=f"{sandbox.UNSHARE}: own namespaces")
+    remedy = "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1) for a stronger one"
+    return Check(name="sandbox", ok=True, found=f"{sandbox.PROCESS}: limits only; {remedy}")
+
+
+def _ledger(runs: Path) -> Check:
+    try:
+        ensure_writable(runs)
+    except KForgeError as error:
+        return Check(name="ledger", ok=False, found=str(error))
+    free = shutil.disk_usage(runs).free / 2**30
+    return Check(
+        name="ledger", ok=True, found=f"{runs.absolute()} is writable, {free:.0f} GiB free"
+    )
+
+
+def _litellm() -> Check:
+    """A stolen release left a start-up hook behind (LLM.md, section 1)."""
+    hooks = [p for p in map(Path, sys.path) if (p / "litellm_init.pth").exists()]
+    if hooks:
+        remedy = "delete it, reinstall litellm, and change every key that this machine held"
+        return Check(name="litellm", ok=False, found=f"{hooks[0]}/litellm_init.pth; {remedy}")
+    if find_spec("litellm") is None:
+        return Check(name="litellm", ok=False, found="not installed; pip install -e .")
+    return _package("litellm", "pip install -e .")
+
+
+def _keys() -> Check:
+    present = [name for name in KEYS if os.environ.get(name)]
+    found = f"set: {', '.join(present)}" if present else "none is set; --agents offline needs none"
+    return Check(name="api-keys", ok=True, found=found)

@@ -1,0 +1,77 @@
+"""All pairs of a campaign, two at a time; a pair that fails takes no other along."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from data.errors import KForgeError, MachineError
+from data.records import Pair
+from tasks.campaign import Campaign, PairResult, run_pair
+from tasks.machines import close_machines
+from tasks.progress import listener
+from tasks.served import PARALLEL
+
+One = Callable[[Pair], Awaitable[PairResult]]
+
+
+async def run_all(campaign: Campaign, one: One) -> tuple[PairResult, ...]:
+    """What the pairs report, in the campaign's order; `one` ports a single pair.
+
+    MachineError that names the pairs which failed, raised when all the others have ended.
+    """
+    slots = asyncio.Semaphore(PARALLEL)
+    pairs = campaign.pairs()
+    try:
+        ended = await asyncio.gather(
+            *(_guarded(p, one, slots) for p in pairs), return_exceptions=True
+        )
+    finally:
+        close_machines()
+    failed = [(p, e) for p, e in zip(pairs, ended, strict=True) if isinstance(e, BaseException)]
+    if failed:
+        raise MachineError(_failures(failed, len(pairs))) from failed[0][1]
+    return tuple(r for r in ended if isinstance(r, PairResult))
+
+
+async def run_locally(campaign: Campaign) -> tuple[PairResult, ...]:
+    """All pairs in this process, without Prefect."""
+
+    async def one(pair: Pair) -> PairResult:
+        return await run_pair(campaign, pair, on_step=listener().stepped)
+
+    return await run_all(campaign, one)
+
+
+async def _guarded(pair: Pair, one: One, slots: asyncio.Semaphore) -> PairResult:
+    async with slots:
+        listener().started(pair)
+        try:
+            result = _checked(pair, await one(pair))
+        except Exception as error:
+            listener().failed(pair, error)
+            raise
+        listener().ended(result)
+        return result
+
+
+def _checked(pair: Pair, result: PairResult) -> PairResult:
+    """The result, if it is this pair's: a retried Prefect parent once swapped them."""
+    if (result.operator, result.device) != (pair.operator.name, pair.device.name):
+        raise RuntimeError(
+            f"the result of {pair.name} came back as {result.operator}@{result.device}"
+        )
+    return result
+
+
+def _failures(failed: list[tuple[Pair, BaseException]], total: int) -> str:
+    first, error = failed[0]
+    others = f" (also: {', '.join(p.name for p, _ in failed[1:])})" if len(failed) > 1 else ""
+    return (
+        f"{len(failed)} of {total} pairs failed; {first.name}: {said(error)}{others};"
+        " the same command goes on where they stopped"
+    )
+
+
+def said(error: BaseException) -> str:
+    """The error in one line."""
+    text = " ".join(str(error).split()) or "no message"
+    return text if isinstance(error, KForgeError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,170 @@
+"""`kforge judge`: given files, a fake machine, the rulings that come out."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from data.errors import MisuseError
+from data.records import (
+    Admission,
+    BuildResult,
+    Contract,
+    Device,
+    MeasureJob,
+    Operator,
+    RunResult,
+    RunStatus,
+)
+from data.verdict import Outcome
+from tasks.judgement import Ruling, Subject, Terms, exit_code, rulings, subjects
+from tests.data.samples import RELU, timing
+
+TERMS = Terms(device="cpu", contract=Contract(), timed=True, deadline_s=30.0)
+ADMITTED = Admission(outcome=None, reason="")
+KEYS = [
+    *("candidate", "operator", "device", "verdict", "reason", "needs_review"),
+    *("speedup", "speedup_low", "speedup_high", "baseline"),
+    *("contract", "execution", "isolation", "seconds"),
+]
+
+
+class Bench:
+    """A machine that reads the verdict from the source."""
+
+    def __init__(self, admission: Admission = ADMITTED) -> None:
+        self.admission = admission
+        self.admitted: list[str] = []
+        self.jobs: list[MeasureJob] = []
+        self.held = False
+
+    async def admit(self, operator: Operator, contract: Contract, device: Device) -> Admission:
+        self.admitted.append(operator.name)
+        return self.admission
+
+    async def build(self, operator: Operator, source: str, language: str) -> BuildResult:
+        return BuildResult(ok="#error" not in source, route="launcher", detail="k.cpp:1: #error")
+
+    async def measure(self, job: MeasureJob) -> RunResult:
+        assert self.held, "timed without the device's lease"
+        self.jobs.append(job)
+        if "wrong" in job.source:
+            return RunResult(status=RunStatus.WRONG, detail="wrong at [0]", isolation="unshare")
+        timings = (timing(ratio=1.5),) if job.pairs else ()
+        return RunResult(status=RunStatus.RAN, timings=timings, isolation="unshare")
+
+    @asynccontextmanager
+    async def lease(self, device: Device) -> AsyncIterator[None]:
+        self.held = True
+        yield
+        self.held = False
+
+
+class Broken(Bench):
+    async def measure(self, job: MeasureJob) -> RunResult:
+        if "wrong" in job.source:
+            raise RuntimeError("a fault of ours")
+        return await super().measure(job)
+
+
+def given(*sources: str) -> tuple[Subject, ...]:
+    return tuple(Subject(candidate=f"{s}.py", source=s, operator=RELU) for s in sources)
+
+
+async def ruled(machine: Bench, *sources: str, terms: Terms = TERMS) -> list[Ruling]:
+    return [r async for r in rulings(machine, given(*sources), terms)]
+
+
+async def test_each_candidate_gets_its_ruling_in_order() -> None:
+    """A rejected one does not stop the next; the operator is admitted once."""
+    machine = Bench()
+    found = await ruled(machine, "wrong", "#error", "fast", " ")
+    assert [r.verdict for r in found] == ["WRONG", "BUILD_FAILED", "FASTER", "NO_CODE"]
+    assert [r.candidate for r in found] == ["wrong.py", "#error.py", "fast.py", " .py"]
+    assert machine.admitted == ["relu"]
+
+
+async def test_the_fields_are_the_contract() -> None:
+    """Other programs read these names, in every line, and nothing else."""
+    for ruling in await ruled(Bench(), "fast", "#error"):
+        assert list(asdict(ruling)) == KEYS
+        json.dumps(asdict(ruling), allow_nan=False)
+
+
+async def test_an_operator_that_is_not_admitted_is_the_verdict() -> None:
+    """The outcome stands in place of a verdict; nothing is built or measured."""
+    refused = Admission(outcome=Outcome.NOT_ADMITTED, reason="zeros pass")
+    machine = Bench(refused)
+    (ruling,) = await ruled(machine, "fast")
+    assert (ruling.verdict, ruling.reason) == ("NOT_ADMITTED", "zeros pass")
+    assert ruling.isolation is None
+    assert machine.jobs == []
+
+
+async def test_no_time_means_no_pairs_and_no_speed() -> None:
+    """Without timing a right candidate is CORRECT and has no speed-up."""
+    machine = Bench()
+    (ruling,) = await ruled(machine, "fast", terms=replace(TERMS, timed=False))
+    assert machine.jobs[0].pairs == 0
+    assert (ruling.verdict, ruling.speedup, ruling.baseline) == ("CORRECT", None, None)
+
+
+async def test_the_terms_reach_the_judge() -> None:
+    """Deadline and thoroughness are those of a confirming run."""
+    machine = Bench()
+    await ruled(machine, "fast")
+    assert machine.jobs[0].deadline_s == 30.0
+    assert machine.jobs[0].thorough
+
+
+async def test_a_fault_of_ours_is_not_a_verdict() -> None:
+    """What was ruled before stays said; the fault comes out as itself."""
+    stream = rulings(Broken(), given("fast", "wrong"), TERMS)
+    assert (await anext(stream)).verdict == "FASTER"
+    with pytest.raises(RuntimeError, match="fault of ours"):
+        await anext(stream)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        (["FASTER", "CORRECT"], 0),
+        (["FASTER", "CHEATED"], 3),
+        (["NOT_ADMITTED"], 3),
+        (["UNVERIFIED", "FASTER"], 4),
+        (["UNVERIFIED", "TIMED_OUT"], 3),
+    ],
+)
+def test_exit_codes(verdicts: list[str], code: int) -> None:
+    """Accepted, rejected, undecided."""
+    assert exit_code(verdicts) == code
+
+
+def test_pairs_name_their_operators(tmp_path: Path) -> None:
+    """A line holds a candidate and what it is judged against; the path stays as it was given."""
+    operator = tmp_path / "relu.py"
+    operator.write_text(
+        "class Model: ...\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n"
+    )
+    kernel = tmp_path / "kernel.py"
+    kernel.write_bytes(b"\xff not text")
+    lines = tmp_path / "pairs.jsonl"
+    lines.write_text(json.dumps({"candidate": str(kernel), "operator": str(operator)}) + "\n\n")
+    (subject,) = subjects((), None, lines)
+    assert subject.candidate == str(kernel)
+    assert subject.operator.name == "relu"
+    assert subject.source.endswith(" not text")
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '{"candidate": "a.py"}', '{"candidate": 1, "operator": "b"}']
+)
+def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
+    """Nothing is judged when one line cannot be read."""
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(f"\n{line}\n")
+    with pytest.raises(MisuseError, match=r"pairs\.jsonl:2"):
+        subjects((), None, path)
