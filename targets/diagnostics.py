@@ -1,0 +1,148 @@
+"""The messages of g++ and clang as values: `file:line:column: severity: message`.
+
+The candidate's source is compiled under a plain file name in a folder of its own, so a path with a
+slash is never the candidate's. What a compiler quotes from such a file is dropped: a source could
+`#include` anything readable to have it printed.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from data.records import Diagnostic
+
+KEPT = 12
+"""Messages that a generator is shown at most; the later ones mostly follow from the first."""
+
+_SYSTEM = re.compile(r"^/(?:usr|opt|Library|Applications)/(?:.*/)?(?:include|lib\w*)/")
+_MESSAGE = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? "
+    r"(?P<severity>fatal error|error|warning|note): (?P<text>.*)$"
+)
+_CHAIN = re.compile(
+    r"^(?:In file included from| +from) (?P<file>[^:\n]+):(?P<line>\d+)(?::\d+)?[:,]"
+)
+_REQUIRED = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)?"
+    r"(?:   (?:required|recursively required)| note: in instantiation of)"
+)
+_QUOTE = re.compile(r"^ *(?P<line>\d*) \|(?P<text>.*)$")
+_CARET = re.compile(r"^ *~*\^[~^ ]*$")
+_LINKER = re.compile(
+    r"^(?:/\S*/)?(?P<file>[\w.]+):\(\.[^)]*\): (?P<text>undefined reference to .*)$"
+)
+_CONTEXT = re.compile(r"^(?:\S+: (?:In |At )|\S+:\d+:\d+:   )")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One message with the lines that belong to it."""
+
+    file: str
+    line: int | None
+    severity: str
+    text: str
+    lines: tuple[str, ...]
+    """As printed: include chain, message, quoted source, caret."""
+    anchor: int | None = None
+    """Line of the candidate's own file from which the compiler came here."""
+
+    @property
+    def own(self) -> bool:
+        return "/" not in self.file
+
+    @property
+    def system(self) -> bool:
+        return _SYSTEM.match(self.file) is not None and ".." not in self.file
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The compiler's output cut into messages; what comes before the first one goes with it."""
+    current: Block | None = None
+    before: tuple[str, ...] = ()
+    anchor: int | None = None
+    for line in text.splitlines():
+        if (origin := _CHAIN.match(line) or _REQUIRED.match(line)) is not None:
+            anchor = int(origin["line"]) if "/" not in origin["file"] else anchor
+        started = _start(line)
+        if started is not None:
+            if current is not None:
+                yield current
+            current = replace(started, lines=(*before, line), anchor=anchor)
+            before, anchor = (), None
+        elif origin is not None or _CONTEXT.match(line):
+            before = (*before, line)
+        elif current is not None:
+            current = replace(current, lines=(*current.lines, line))
+    if current is not None:
+        yield current
+
+
+def parse(text: str) -> tuple[Diagnostic, ...]:
+    """Distinct messages, errors first; at most `KEPT`.
+
+    >>> parse("kernel.cpp:7:20: error: 'i' was not declared in this scope")[0].message
+    "'i' was not declared in this scope"
+    """
+    found = [d for d in map(_diagnostic, blocks(text)) if d is not None]
+    order = {"error": 0, "warning": 1, "note": 2}
+    unique = {(d.line, d.message): d for d in found}
+    return tuple(sorted(unique.values(), key=lambda d: order[d.severity])[:KEPT])
+
+
+def readable(text: str) -> str:
+    """The output without the messages about files that are neither ours nor the compiler's."""
+    kept: list[str] = []
+    for block in blocks(text):
+        if block.own or block.system:
+            kept += [line for line in block.lines if block.own or not _QUOTE.match(line)]
+        else:
+            kept.append(f"[message about {block.file} cut]")
+    return "\n".join(kept)
+
+
+def _start(line: str) -> Block | None:
+    """The message that begins in this line."""
+    if (match := _MESSAGE.match(line)) is not None:
+        severity = "error" if "error" in match["severity"] else match["severity"]
+        return Block(
+            file=match["file"],
+            line=int(match["line"]),
+            severity=severity,
+            text=match["text"],
+            lines=(),
+        )
+    if (match := _LINKER.match(line)) is not None:
+        return Block(file=match["file"], line=None, severity="error", text=match["text"], lines=())
+    return None
+
+
+def _diagnostic(block: Block) -> Diagnostic | None:
+    """The message at a line of the candidate's own file; None for a note elsewhere."""
+    if block.own:
+        quoted = _quoted(block)
+        return Diagnostic(
+            file=block.file,
+            line=block.line,
+            severity=block.severity,
+            message=block.text,
+            source_line=quoted,
+        )
+    if block.severity != "error":
+        return None
+    inside = block.file.rsplit("/", 1)[1]
+    message = (
+        f"{block.text} (in <{inside}>, used here)" if block.system else "error in an included file"
+    )
+    return Diagnostic(file="kernel.cpp", line=block.anchor, severity="error", message=message)
+
+
+def _quoted(block: Block) -> str:
+    """The source line that the compiler printed under the message."""
+    for line, below in zip(block.lines, (*block.lines[1:], ""), strict=True):
+        quote = _QUOTE.match(line)
+        if quote is not None and quote["line"] == str(block.line):
+            return quote["text"].strip()
+        if quote is None and _CARET.match(below):  # clang before 16 prints no line numbers
+            return line.strip()
+    return ""

@@ -1,0 +1,1 @@
+"""Hosts reached through a transport: one file a transport."""

@@ -1,0 +1,50 @@
+"""What a machine is: a host that runs commands, takes and gives files and lends its devices.
+
+The deadline is always ours, a non-zero exit is a value, and a host that cannot be reached, a tool
+or a disk that fails raises `MachineError`. One file a transport.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, Protocol
+
+from data.records import Device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """How a command ended. `code` is negative when a signal ended it."""
+
+    code: int
+    out: bytes
+    err: bytes
+    seconds: float
+    timed_out: bool = False
+    """Killed at the deadline, with its whole process group."""
+
+
+class Machine(Protocol):
+    """A host; usable from any thread and any event loop."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def run(self, command: tuple[str, ...], deadline_s: float) -> Completed:
+        """Runs a command without a shell."""
+
+    async def put(self, here: Path, there: PurePath) -> None:
+        """Copies a file to the machine; folders are made."""
+
+    async def get(self, there: PurePath, here: Path) -> None:
+        """Copies a file from the machine."""
+
+    def lease(self, device: Device) -> AbstractAsyncContextManager[None]:
+        """Exclusive use of a device while the context is open, for whatever is timed."""
+
+    async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
+        """The answer of the machine's judge server, plain data (`targets/remote/serve.py`)."""
+
+    def close(self) -> None:
+        """Ends whatever was started there."""

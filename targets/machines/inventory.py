@@ -1,0 +1,138 @@
+"""The devices that this installation knows: the plain CPU and those in `devices.toml`."""
+
+import platform
+import shutil
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+
+from data.errors import MisuseError
+from data.records import Device
+from targets import TARGETS
+
+FILE = Path("devices.toml")
+MACHINES = ("local",)
+"""Transports that exist."""
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One `[[device]]` of the file."""
+
+    name: Name
+    target: Name
+    arch: str
+    machine: Name = "local"
+    index: Annotated[int, Field(ge=0)] = 0
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The whole file."""
+
+    device: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceReport:
+    """A device with what can be done with it from here: a line of `kforge devices --json`."""
+
+    name: str
+    vendor: str
+    target: str
+    arch: str
+    machine: str
+    compile: bool
+    execute: bool
+    time: bool
+    why: str
+    """What is missing; empty when all three are there."""
+
+
+def devices(path: Path | None = None) -> dict[str, Device]:
+    """All known devices by name; `path` is `devices.toml` of the working folder by default.
+
+    MisuseError for a file that is not there although named, or that cannot be meant.
+    """
+    known = {"cpu": Device(name="cpu", target="cpu", vendor=_vendor("cpu"), arch=_host_arch())}
+    file = path if path is not None else FILE
+    if path is None and not file.exists():
+        return known
+    for entry in _entries(file):
+        if entry.name in known:
+            raise MisuseError(f"{file}: device {entry.name!r} is there twice; names are unique")
+        known[entry.name] = Device(
+            name=entry.name,
+            target=entry.target,
+            vendor=_vendor(entry.target),
+            arch=entry.arch,
+            machine=entry.machine,
+            index=entry.index,
+        )
+    return known
+
+
+def device(name: str, path: Path | None = None) -> Device:
+    """The device of that name; MisuseError says which there are."""
+    known = devices(path)
+    if name not in known:
+        listed = ", ".join(sorted(known))
+        raise MisuseError(f"unknown device {name!r}; known: {listed} ({path or FILE})")
+    return known[name]
+
+
+def capabilities(of: Device) -> DeviceReport:
+    """What can be done with the device from here, looked up now."""
+    target = TARGETS.get(of.target)
+    can = (False, False, False)
+    if target is None:
+        why = f"no target {of.target!r}; known: {', '.join(TARGETS)}"
+    elif of.machine not in MACHINES:
+        why = f"no machine {of.machine!r}; known: {', '.join(MACHINES)}"
+    else:
+        found = target.capabilities(frozenset(t for t in target.tools if shutil.which(t)))
+        can, why = (found.compile, found.execute, found.time), found.why
+    return DeviceReport(
+        name=of.name,
+        vendor=of.vendor,
+        target=of.target,
+        arch=of.arch,
+        machine=of.machine,
+        compile=can[0],
+        execute=can[1],
+        time=can[2],
+        why=why,
+    )
+
+
+def _entries(file: Path) -> tuple[Entry, ...]:
+    try:
+        text = file.read_text()
+        return TypeAdapter(Document).validate_python(tomllib.loads(text)).device
+    except (OSError, UnicodeDecodeError) as error:
+        raise MisuseError(f"{file} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise MisuseError(f"{file} is not TOML: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise MisuseError(f"{file}: {where}: {first['msg']}, got {first['input']!r}") from None
+
+
+def _vendor(target: str) -> str:
+    known = TARGETS.get(target)
+    return known.vendor if known is not None else target
+
+
+def _host_arch() -> str:
+    """The processor's instruction set with its widest vectors, such as `x86_64-avx512f`."""
+    info = Path("/proc/cpuinfo")
+    words = set(info.read_text().split()) if info.exists() else set()
+    widest = next((w for w in ("avx512f", "avx2", "sve", "asimd") if w in words), None)
+    return f"{platform.machine()}-{widest}" if widest else platform.machine()

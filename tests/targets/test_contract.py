@@ -1,0 +1,58 @@
+"""What every target must do, whatever its vendor."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from data.records import Device
+from targets import TARGETS
+from targets.base import Target
+
+ALL = pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
+
+
+def test_registry_is_keyed_by_the_targets_own_names() -> None:
+    """A device's `target` finds the target of that name."""
+    assert all(name == target.name for name, target in TARGETS.items())
+
+
+@ALL
+def test_empty_and_garbage_output_is_no_fault(target: Target) -> None:
+    """Parsers return nothing for text that holds nothing."""
+    for text in ("", "\n", "x" * 10_000, "\x00\xff: :::\n   |\n", "error:", ":1:1: error: "):
+        assert isinstance(target.parse_diagnostics(text), tuple)
+        assert isinstance(target.parse_report(text).remarks, tuple)
+        assert isinstance(target.readable(text), str)
+    assert target.parse_diagnostics("") == ()
+
+
+@ALL
+def test_command_names_source_output_and_compiler(target: Target) -> None:
+    """The command compiles what it was given, with the compiler that it was given."""
+    for language in target.languages:
+        command = target.compile_command(
+            Path("some.src"), Path("some.out"), language=language, compiler=target.tools[0]
+        )
+        assert command[0] == target.tools[0]
+        assert {"some.src", "some.out"} <= set(command)
+
+
+@ALL
+def test_nothing_found_means_no_capability_and_a_reason(target: Target) -> None:
+    """A machine without the vendor's tools can do nothing, and it is said why."""
+    without = target.capabilities(frozenset())
+    assert (without.compile, without.execute, without.time) == (False, False, False)
+    assert without.why
+
+
+@ALL
+def test_brief_holds_an_operator_and_its_kernel(target: Target) -> None:
+    """The example is a Model and a ModelNew, both valid Python; the guide is not empty."""
+    device = Device(name="any", target=target.name, vendor=target.vendor, arch="any")
+    brief = target.brief(device)
+    assert brief.language in target.languages
+    assert len(brief.guide) > 500
+    for source, name in ((brief.example_operator, "Model"), (brief.example_kernel, "ModelNew")):
+        classes = [n.name for n in ast.parse(source).body if isinstance(n, ast.ClassDef)]
+        assert name in classes

@@ -1,0 +1,92 @@
+from pathlib import Path
+
+import pytest
+
+from data.errors import MisuseError
+from data.records import Device
+from targets.machines import inventory
+
+GOOD = """
+[[device]]
+name = "xeon"
+target = "cpu"
+arch = "x86_64-avx512f"
+index = 1
+
+[[device]]
+name = "b2000"
+target = "nobody"
+arch = "sm_200"
+"""
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "devices.toml"
+    path.write_text(text)
+    return path
+
+
+def test_cpu_is_always_there(tmp_path: Path) -> None:
+    """Without a file, or with an empty one, this machine's CPU is known."""
+    assert set(inventory.devices(_file(tmp_path, ""))) == {"cpu"}
+    cpu = inventory.device("cpu")
+    assert (cpu.target, cpu.machine, cpu.execution) == ("cpu", "local", "hardware")
+
+
+def test_devices_of_the_file_are_added(tmp_path: Path) -> None:
+    """Entries become devices, the vendor comes from the target."""
+    known = inventory.devices(_file(tmp_path, GOOD))
+    assert known["xeon"] == Device(
+        name="xeon", target="cpu", vendor="cpu", arch="x86_64-avx512f", index=1
+    )
+    assert known["b2000"].vendor == "nobody"
+
+
+def test_unknown_device_lists_the_known_ones(tmp_path: Path) -> None:
+    """The message says what there is and where it was looked up."""
+    with pytest.raises(MisuseError, match=r"^unknown device 'b3000'; known: b2000, cpu, xeon \("):
+        inventory.device("b3000", _file(tmp_path, GOOD))
+    with pytest.raises(MisuseError, match=r"^unknown device 'b2000'; known: .*\(devices\.toml\)$"):
+        inventory.device("b2000")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[device]\n", "is not TOML"),
+        ("[[device]]\nname = 'x'\ntarget = 'cpu'\n", r"device\.0\.arch: .*required"),
+        ("[[device]]\nname = 'x'\ntarget = 'cpu'\narch = ''\nindex = -1\n", r"index: .*got -1"),
+        ("[[device]]\nname = 'x'\ntarget = 'cpu'\narch = ''\nspeed = 9\n", r"speed: .*got 9"),
+        ("[[device]]\nname = '../x'\ntarget = 'cpu'\narch = ''\n", r"name: .*got '\.\./x'"),
+        ("[[device]]\nname = 'cpu'\ntarget = 'cpu'\narch = ''\n", "'cpu' is there twice"),
+        ("[device]\nname = 'x'\n", "device: .*tuple"),
+    ],
+)
+def test_bad_file_says_where_and_what(tmp_path: Path, text: str, words: str) -> None:
+    """A file that cannot be meant ends in one line that names the place and the value."""
+    with pytest.raises(MisuseError, match=words) as caught:
+        inventory.devices(_file(tmp_path, text))
+    assert "\n" not in str(caught.value)
+    assert "devices.toml" in str(caught.value)
+
+
+def test_named_file_must_exist(tmp_path: Path) -> None:
+    """A file that somebody asked for is not silently left out."""
+    with pytest.raises(MisuseError, match="cannot be read"):
+        inventory.devices(tmp_path / "missing.toml")
+
+
+def test_device_without_a_target_or_machine_can_do_nothing(tmp_path: Path) -> None:
+    """Unknown targets and machines are listed with the reason, not left out."""
+    known = inventory.devices(_file(tmp_path, GOOD + "machine = 'lab'\n"))
+    strange = inventory.capabilities(known["b2000"])
+    assert (strange.compile, strange.execute, strange.time) == (False, False, False)
+    assert strange.why == "no target 'nobody'; known: cpu"
+    away = Device(name="away", target="cpu", vendor="cpu", arch="any", machine="lab")
+    assert inventory.capabilities(away).why == "no machine 'lab'; known: local"
+
+
+def test_capabilities_of_the_cpu_agree_with_its_reason() -> None:
+    """All three are there exactly when nothing is said to be missing."""
+    report = inventory.capabilities(inventory.device("cpu"))
+    assert (report.compile and report.execute and report.time) == (report.why == "")
