@@ -5,7 +5,7 @@ import pytest
 from data.techniques import TECHNIQUES, detect
 
 
-def test_every_tag_has_a_meaning_and_a_known_family():
+def test_every_tag_has_a_meaning_and_a_known_family() -> None:
     """Advice and queries group by tag: each is explained and belongs to one of five families."""
     families = {"parallelism", "memory", "arithmetic", "algorithm", "launch"}
     assert len(TECHNIQUES) >= 28
@@ -28,20 +28,20 @@ CASES = [
 
 
 @pytest.mark.parametrize(("code", "tag"), CASES)
-def test_a_sign_in_the_code_is_found(code: str, tag: str):
+def test_a_sign_in_the_code_is_found(code: str, tag: str) -> None:
     """The technique is detected in a bare kernel and in a module that holds it as a string."""
     assert tag in detect(code, "cpp")
     assert tag in detect(f"K = kernels({code + ' f();'!r})", "cpp")
 
 
 @pytest.mark.parametrize(("code", "tag"), CASES)
-def test_a_comment_is_no_technique(code: str, tag: str):
+def test_a_comment_is_no_technique(code: str, tag: str) -> None:
     """Words in comments do not count: a generator may not earn a tag by naming it."""
     commented = "\n".join(f"// {line}" for line in code.splitlines())
     assert tag not in detect(f"{commented}\nf();", "cpp")
 
 
-def test_plain_code_has_no_technique():
+def test_plain_code_has_no_technique() -> None:
     """A naive loop shows nothing, nor does unrolling by one."""
     assert detect("for (long i = 0; i < n; ++i) y[i] = x[i] + 1.0f;", "cpp") == ()
     assert detect("#pragma GCC unroll 1\nfor (;;) f(i);", "cpp") == ()

@@ -1,0 +1,20 @@
+"""The forward of a candidate: allocate the outputs, call the kernel, return."""
+
+from collections.abc import Sequence
+
+from agents.offline.module import Call
+from agents.offline.program import Program
+
+
+def call(program: Program, kernel: str, arguments: Sequence[str]) -> Call:
+    """The body of `forward` that calls `kernel` with these Python expressions."""
+    body = list(program.setup)
+    for k, (value, dtype) in enumerate(zip(program.outputs, program.dtypes, strict=True)):
+        sizes = ", ".join(program.axes.size(d) for d in value.dims)
+        comma = "," if len(value.dims) == 1 else ""
+        body.append(f"y{k} = torch.empty(({sizes}{comma}), dtype=torch.{dtype})")
+    body.append(f"K.{kernel}(args=({', '.join(arguments)},))")
+    results = ", ".join(f"y{k}" for k in range(len(program.outputs)))
+    comma = "," if program.several and len(program.outputs) == 1 else ""
+    body.append(f"return {results}{comma}" if program.several else "return y0")
+    return Call(inputs=program.inputs, body=tuple(body))
