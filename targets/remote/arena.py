@@ -1,0 +1,152 @@
+"""Tensors in memory that the judge and one child both map, at addresses that stay.
+
+The judge overwrites inputs in place, and sees what a child did to them.
+"""
+
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+ALIGN = 4096
+"""A page: no two tensors share a cache line or a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tensor lies in an arena; strides count elements, offset bytes."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last, gaps included."""
+        return span(self.shape, self.strides)
+
+
+def span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements between the first and the last address of a strided tensor, both included.
+
+    >>> span((2, 3), (3, 1)), span((2, 0), (1, 1)), span((), ())
+    (6, 0, 1)
+    """
+    if 0 in shape:
+        return 0
+    return 1 + sum((s - 1) * t for s, t in zip(shape, strides, strict=True))
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """`float32` to `torch.float32`; ValueError for anything that is no dtype."""
+    found = getattr(torch, name, None) if name.isidentifier() else None
+    if not isinstance(found, torch.dtype):
+        raise ValueError(f"{name!r} is no dtype")  # noqa: TRY004 (a wrong value of a message)
+    return found
+
+
+def name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def layout(tensors: Sequence[torch.Tensor]) -> tuple[list[Place], int]:
+    """A place for each tensor and the size of the arena in bytes."""
+    places, offset = [], 0
+    for t in tensors:
+        place = Place(name_of(t.dtype), tuple(t.shape), tuple(t.stride()), offset)
+        places.append(place)
+        offset += -(-max(place.span * t.element_size(), 1) // ALIGN) * ALIGN
+    return places, max(offset, ALIGN)
+
+
+class Arena:
+    """A mapped memory file with tensors in it."""
+
+    def __init__(self, fd: int, size: int, places: Sequence[Place]) -> None:
+        self.fd, self.size, self.places = fd, size, tuple(places)
+        self.memory = mmap.mmap(fd, size)
+        self.tensors = [_tensor(self.memory, p) for p in places]
+
+    @classmethod
+    def holding(cls, tensors: Sequence[torch.Tensor]) -> "Arena":
+        """A new arena with copies of the tensors, strides kept."""
+        places, size = layout(tensors)
+        fd = os.memfd_create("kforge-arena")
+        os.ftruncate(fd, size)
+        arena = cls(fd, size, places)
+        for mine, t in zip(arena.tensors, tensors, strict=True):
+            _copy(mine, t)
+        return arena
+
+    def header(self) -> dict[str, Any]:
+        """What the other side needs to map the same tensors, as JSON."""
+        rows = [[p.dtype, p.shape, p.strides, p.offset] for p in self.places]
+        return {"size": self.size, "places": rows}
+
+    @classmethod
+    def of_header(cls, fd: int, header: dict[str, Any]) -> "Arena":
+        """The other side of `header`."""
+        rows = header["places"]
+        places = [Place(d, tuple(s), tuple(t), o) for d, s, t, o in rows]
+        return cls(fd, header["size"], places)
+
+    def close(self) -> None:
+        """Gives the descriptor back; the mapping goes with the last tensor."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def _tensor(memory: mmap.mmap, place: Place) -> torch.Tensor:
+    dtype, count = dtype_of(place.dtype), place.span
+    if count == 0:
+        return torch.empty(place.shape, dtype=dtype)
+    flat = torch.frombuffer(memory, dtype=dtype, count=count, offset=place.offset)
+    return flat.as_strided(place.shape, place.strides)
+
+
+def _copy(mine: torch.Tensor, theirs: torch.Tensor) -> None:
+    if 0 in mine.stride() and mine.numel():  # expanded: several indices, one address
+        index = tuple(slice(0, 1) if s == 0 else slice(None) for s in mine.stride())
+        mine, theirs = mine[index], theirs[index]
+    mine.copy_(theirs.detach())
+
+
+def pack(value: Any, tensors: list[torch.Tensor]) -> Any:
+    """Plain JSON for an argument; tensors go to the list and are named by their place in it."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value.detach())
+        return {"tensor": len(tensors) - 1}
+    if isinstance(value, torch.dtype):
+        return {"dtype": name_of(value)}
+    if isinstance(value, torch.device):
+        return {"device": str(value)}
+    if isinstance(value, (tuple, list)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [pack(v, tensors) for v in value]}
+    if isinstance(value, dict):
+        return {"dict": [[pack(k, tensors), pack(v, tensors)] for k, v in value.items()]}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"an argument of type {type(value).__name__} cannot be handed to a child")
+
+
+def unpack(value: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    """The argument that `pack` made plain."""
+    if not isinstance(value, dict):
+        return value
+    ((kind, inner),) = value.items()
+    if kind == "tensor":
+        return tensors[inner]
+    if kind == "dtype":
+        return dtype_of(inner)
+    if kind == "device":
+        return torch.device(inner)
+    if kind == "dict":
+        return {unpack(k, tensors): unpack(v, tensors) for k, v in inner}
+    items = [unpack(v, tensors) for v in inner]
+    return tuple(items) if kind == "tuple" else items

@@ -1,0 +1,257 @@
+"""The driver inside a child: it runs what it is told and answers where the results lie.
+
+It shares a process with foreign code, so nothing it says is believed: the judge reads the answers
+out of the child's memory and holds the clock. It never sees seeds, expected values or the operator
+(unless the child is a baseline).
+"""
+
+import importlib.util
+import itertools
+import os
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from targets.remote import kforge_launch
+from targets.remote.arena import Arena, name_of, unpack
+from targets.remote.channel import Channel, Frame
+
+_COUNT = itertools.count()
+
+
+class Driver:
+    """What one child has loaded so far."""
+
+    def __init__(self) -> None:
+        self.module: Any = None
+        self.model: Any = None
+        self.compiled: Any = None
+        self.kind: type[Any] | None = None
+        self.sets: list[list[Any]] = []
+        self.slots: list[list[torch.Tensor]] = []
+        self.held: Any = None
+        self.tracer: Any = None
+        self._arenas: list[Arena] = []
+
+    def load(self, frame: Frame) -> dict[str, Any]:
+        """Executes the source as a module and finds the class."""
+        header = frame.header
+        if header.get("folder"):
+            kforge_launch.load_from(header["folder"])
+        name = f"candidate_{next(_COUNT)}"
+        path = Path(os.environ["TMPDIR"], f"{name}.py")
+        path.write_bytes(frame.body)
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        self.module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = self.module
+        spec.loader.exec_module(self.module)
+        self.kind = getattr(self.module, header["class"], None)
+        if not isinstance(self.kind, type):
+            missing = f"the module has no class {header['class']}"
+            raise ImportError(missing)  # noqa: TRY004 (told to people as it is)
+        return {}
+
+    def construct(self, frame: Frame) -> dict[str, Any]:
+        """The model, with its initial parameters; answers their names, shapes and dtypes."""
+        arena = _arena(frame)
+        assert self.kind is not None
+        self.held = self.model = self.compiled = None
+        tensors = [t.clone() for t in arena.tensors]
+        self.model = self.kind(*[unpack(a, tensors) for a in frame.header["args"]])
+        for module in self.model.modules():
+            if "Dropout" in type(module).__name__ and hasattr(module, "p"):
+                module.p = 0.0
+        self.compiled = self.model
+        if frame.header["compile"]:
+            self.compiled = torch.compile(self.model, dynamic=False)
+        state = self.model.state_dict()
+        return {"state": [[k, list(v.shape), name_of(v.dtype)] for k, v in state.items()]}
+
+    def state(self, frame: Frame) -> dict[str, Any]:
+        """Parameters and buffers: by `load_state_dict`, or each in place."""
+        arena = _arena(frame)
+        values = dict(zip(frame.header["names"], arena.tensors, strict=True))
+        with torch.no_grad():
+            if frame.header["in_place"]:
+                mine = self.model.state_dict(keep_vars=True)
+                for name, value in values.items():
+                    mine[name].copy_(value)
+            else:
+                self.model.load_state_dict({k: v.clone() for k, v in values.items()}, strict=True)
+        return {}
+
+    def inputs(self, frame: Frame) -> dict[str, Any]:
+        """The input sets; their tensors lie in shared memory from now on."""
+        self.held = None
+        arena = _arena(frame)
+        self._arenas = [arena]
+        self.sets = [[unpack(a, arena.tensors) for a in args] for args in frame.header["sets"]]
+        self.slots = []
+        return {}
+
+    def slots_for(self, frame: Frame) -> dict[str, Any]:
+        """Where the outputs of a batch go: one row of tensors a call."""
+        arena = _arena(frame)
+        self._arenas.append(arena)
+        width = frame.header["width"]
+        self.slots = [arena.tensors[i : i + width] for i in range(0, len(arena.tensors), width)]
+        return {}
+
+    def call(self, frame: Frame) -> dict[str, Any]:
+        """One call; the outputs stay where they are until the next one."""
+        self.held = None
+        with torch.no_grad():
+            self.held = self.compiled(*self.sets[frame.header["set"]])
+        return {"outputs": _describe(self.held)}
+
+    def batch(self, frame: Frame) -> dict[str, Any]:
+        """A call for each of the first sets, each answer copied out before the next call."""
+        self.held = None
+        with torch.no_grad():
+            for i in range(frame.header["calls"]):
+                for slot, out in zip(
+                    self.slots[i], _leaves(self.compiled(*self.sets[i])), strict=True
+                ):
+                    slot.copy_(out)
+        return {}
+
+    def null_batch(self, frame: Frame) -> dict[str, Any]:
+        """The batch without its calls: what the copies alone cost."""
+        with torch.no_grad():
+            for i in range(frame.header["calls"]):
+                for slot, out in zip(self.slots[i], self.slots[i - 1], strict=True):
+                    slot.copy_(out)
+        return {}
+
+    def null(self, _: Frame) -> dict[str, Any]:
+        """The messages without a call."""
+        return {"outputs": _describe(self.held)}
+
+    def poison(self, frame: Frame) -> dict[str, Any]:
+        """Fills freed memory of the outputs' sizes with NaN."""
+        self.held = None
+        blocks = [
+            torch.full((max(size // 4, 1),), float("nan"))
+            for size in frame.header["sizes"]
+            for _ in range(3)
+        ]
+        del blocks
+        return {}
+
+    def watch(self, _: Frame) -> dict[str, Any]:
+        """From now on every ATen call is seen; generated code falls back to ATen."""
+        from targets.remote.policy import Tracer
+
+        torch.compiler.set_stance("force_eager")
+        self.tracer = tracer = Tracer()
+        tracer.__enter__()
+        start = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]  # noqa: SLF001
+
+        def start_watched(thread: threading.Thread) -> None:
+            with tracer:  # modes belong to a thread; work may be handed to another
+                start(thread)
+
+        threading.Thread._bootstrap_inner = start_watched  # type: ignore[attr-defined]  # noqa: SLF001
+        return {}
+
+    def trace(self, frame: Frame) -> dict[str, Any]:
+        """One watched call: library operators and whether own code reaches the output."""
+        given = [t for t in self.sets[0] if isinstance(t, torch.Tensor)]
+        self.tracer.begin([*self.model.state_dict().values(), *given])
+        answer = self.call(frame)
+        authored = self.tracer.authored(_leaves(self.held))
+        return {**answer, "ops": list(self.tracer.ops), "authored": authored}
+
+
+def drive(channel: Channel) -> None:
+    """Serves the judge until it hangs up; ends the process."""
+    os.environ.update({"TMPDIR": "/tmp", "HOME": "/tmp"})  # noqa: S108 (the child's own tmpfs)
+    tempfile.tempdir = None  # the warm process had another
+    if not os.access(os.environ["TORCHINDUCTOR_CACHE_DIR"], os.W_OK):  # the baseline's alone
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/tmp/inductor"  # noqa: S108
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    driver = Driver()
+    operations: dict[str, Callable[[Frame], dict[str, Any]]] = {
+        "load": driver.load,
+        "construct": driver.construct,
+        "state": driver.state,
+        "inputs": driver.inputs,
+        "slots": driver.slots_for,
+        "call": driver.call,
+        "batch": driver.batch,
+        "null": driver.null,
+        "null_batch": driver.null_batch,
+        "poison": driver.poison,
+        "watch": driver.watch,
+        "trace": driver.trace,
+    }
+    while True:
+        frame = channel.receive()
+        try:
+            answer = operations[frame.header["op"]](frame)
+        except BaseException as error:  # noqa: BLE001 (the process edge of foreign code)
+            answer = {"error": _told(error)}
+        channel.send(answer)
+
+
+def _arena(frame: Frame) -> Arena:
+    arena = Arena.of_header(frame.fds[0], frame.header["arena"])
+    arena.close()
+    return arena
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [leaf for v in value.values() for leaf in _leaves(v)]
+    if isinstance(value, (tuple, list)):
+        return [leaf for v in value for leaf in _leaves(v)]
+    return [value]
+
+
+def _describe(value: Any) -> list[dict[str, Any]]:
+    return [_where(leaf) for leaf in _leaves(value)]
+
+
+def _where(value: Any) -> dict[str, Any]:
+    """Type and place of an output; a Parameter counts as the tensor that it holds."""
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return {"type": "value", "value": value}
+    if kind is torch.nn.Parameter:
+        kind, value = torch.Tensor, value.data
+    if kind is not torch.Tensor:
+        return {"type": f"{kind.__module__}.{kind.__qualname__}"}
+    if value.layout != torch.strided or value.device.type != "cpu":
+        return {"type": f"{value.layout} on {value.device}"}
+    if value.is_conj() or value.is_neg():
+        value = value.resolve_conj().resolve_neg()
+    return {
+        "type": "tensor",
+        "dtype": name_of(value.dtype),
+        "shape": list(value.shape),
+        "strides": list(value.stride()),
+        "address": value.data_ptr(),
+        "bytes": value.untyped_storage().nbytes() - value.storage_offset() * value.element_size(),
+    }
+
+
+def _told(error: BaseException) -> dict[str, str]:
+    """Type, message and the candidate's own lines of the traceback."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f"line {f.lineno}: {f.line}" for f in frames if "candidate_" in f.filename]
+    if isinstance(error, SyntaxError) and error.lineno:
+        own.append(f"line {error.lineno}: {(error.text or '').strip()}")
+    message = str(error)
+    return {
+        "type": type(error).__name__,
+        "message": message if len(message) < 4000 else f"{message[:2000]} ... {message[-2000:]}",
+        "trace": "; ".join(own[-6:]),
+    }

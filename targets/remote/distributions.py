@@ -1,0 +1,192 @@
+"""Distributions of input values, each within the input's domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+DISTRIBUTIONS = (
+    "official",
+    "zero mean",
+    "times 3 plus 1",
+    "times 0.05",
+    "shifted by 100",
+    "mostly zeros",
+    "constant rows",
+    "sorted rows",
+)
+"""The two that judge precision first (JUDGE.md, section 3)."""
+SPECIAL = DISTRIBUTIONS[2:]
+"""Those whose structure may make terms cancel: the limits follow the conditioning."""
+
+INTEGRAL_VALUES = 16
+"""Floating inputs with so few values, all integers, are labels such as the ±1 of a hinge loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What values an input may have."""
+
+    kind: str
+    """`real`, `positive`, `probability`, `log_probability`, `index` or `fixed`."""
+    below: int = 0
+    """For an index: it lies in [0, below)."""
+
+
+def domains(
+    declared: tuple[str, ...] | None, shape: Mapping[str, int], official: list[Any]
+) -> tuple[Domain, ...]:
+    """One domain an input, as declared or else inferred from the official values.
+
+    >>> domains(("index:rows",), {"rows": 7}, [None])
+    (Domain(kind='index', below=7),)
+    """
+    if declared is None:
+        return tuple(map(_inferred, official))
+    padded = (*declared, *("fixed" for _ in official[len(declared) :]))
+    return tuple(_parsed(word, shape) for word in padded[: len(official)])
+
+
+def _parsed(word: str, shape: Mapping[str, int]) -> Domain:
+    kind, _, bound = word.partition(":")
+    below = shape.get(bound, 0) if not bound.isdigit() else int(bound)
+    return Domain("fixed") if kind == "index" and below < 1 else Domain(kind, below)
+
+
+def _inferred(value: Any) -> Domain:
+    """A safe guess: integers, labels and probabilities keep their recipe."""
+    if not isinstance(value, Tensor) or not value.is_floating_point() or not value.numel():
+        return Domain("fixed")
+    part = value.flatten()[:4096].double()
+    if part.unique().numel() <= INTEGRAL_VALUES and bool((part == part.round()).all()):
+        return Domain("fixed")
+    rows = value.reshape(-1, value.shape[-1])[:256].double() if value.ndim else part
+    if value.ndim and value.shape[-1] > 1 and bool((rows >= 0).all()):
+        sums = rows.sum(-1)
+        if bool(((sums - 1).abs() < 1e-2).all()):
+            return Domain("probability")
+    return Domain("real")
+
+
+def redraw(
+    official: list[Any],
+    known: tuple[Domain, ...],
+    distribution: str,
+    generator: torch.Generator,
+) -> list[Any]:
+    """The inputs under another distribution; what is no tensor stays as it is."""
+    if distribution == "official":
+        return official
+    return [
+        _tensor(value, domain, distribution, generator) if isinstance(value, Tensor) else value
+        for value, domain in zip(official, known, strict=True)
+    ]
+
+
+def _tensor(value: Tensor, domain: Domain, distribution: str, generator: torch.Generator) -> Tensor:
+    if domain.kind == "fixed" or not value.numel() or value.is_complex():
+        return value
+    if domain.kind == "index":
+        return _indices(value, domain.below, distribution, generator)
+    work = value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
+    return _WAYS[domain.kind](work, distribution, generator).to(value.dtype)
+
+
+def _normal(x: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.randn(x.shape, generator=generator, dtype=x.dtype)
+
+
+def _uniform(x: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.rand(x.shape, generator=generator, dtype=x.dtype)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """One element a row of the last axis."""
+    return x[..., :1] if x.ndim else x
+
+
+def _spread(x: Tensor) -> float:
+    deviation = float(x.std()) if x.numel() > 1 else 0.0
+    return deviation if deviation > 0 else 1.0
+
+
+def _real(x: Tensor, distribution: str, generator: torch.Generator) -> Tensor:
+    if distribution == "times 3 plus 1":
+        return x * 3 + 1
+    if distribution == "times 0.05":
+        return x * 0.05
+    if distribution == "mostly zeros":
+        kept = _uniform(x, generator) < 0.3
+        return x * kept * (_uniform(_rows(x), generator) < 0.8)
+    normal = _normal(x, generator) * _spread(x)
+    if distribution == "shifted by 100":
+        return normal + 100 * _normal(_rows(x), generator).sign()
+    if distribution == "constant rows":
+        return _rows(normal).expand_as(x).contiguous()
+    if distribution == "sorted rows":
+        return normal.sort(-1).values if x.ndim else normal
+    return normal
+
+
+def _positive(x: Tensor, distribution: str, generator: torch.Generator) -> Tensor:
+    if distribution == "times 3 plus 1":
+        return x * 3 + 1
+    if distribution == "times 0.05":
+        return x * 0.05
+    if distribution == "shifted by 100":
+        return x + 100
+    spread = _normal(x, generator).exp() * x.abs().mean()
+    if distribution == "constant rows":
+        return _rows(spread).expand_as(x).contiguous()
+    if distribution == "sorted rows":
+        return spread.sort(-1).values if x.ndim else spread
+    return spread
+
+
+def _probability(x: Tensor, distribution: str, generator: torch.Generator) -> Tensor:
+    """Rows that sum to 1 stay so; else values in [0, 1]."""
+    sums = bool(((x.sum(-1) - 1).abs() < 1e-2).all()) if x.ndim else False
+    if sums:
+        return torch.softmax(_logits(x, distribution, generator), dim=-1)
+    return (
+        _positive(x, distribution, generator).clamp(0, 1) if distribution != "shifted by 100" else x
+    )
+
+
+def _log_probability(x: Tensor, distribution: str, generator: torch.Generator) -> Tensor:
+    return torch.log_softmax(_logits(x, distribution, generator), dim=-1)
+
+
+def _logits(x: Tensor, distribution: str, generator: torch.Generator) -> Tensor:
+    normal = _normal(x, generator)
+    if distribution == "constant rows":
+        return torch.zeros_like(x)
+    if distribution == "sorted rows":
+        return normal.sort(-1).values
+    scales = {"times 3 plus 1": 3.0, "times 0.05": 0.05, "mostly zeros": 8.0}
+    return normal * scales.get(distribution, 1.0)
+
+
+def _indices(x: Tensor, below: int, distribution: str, generator: torch.Generator) -> Tensor:
+    drawn = torch.randint(0, below, x.shape, generator=generator).to(x.dtype)
+    if distribution == "constant rows":
+        return _rows(drawn).expand_as(x).contiguous()
+    if distribution == "sorted rows":
+        return drawn.sort(-1).values if x.ndim else drawn
+    if distribution == "mostly zeros":
+        return torch.where(torch.rand(x.shape, generator=generator) < 0.7, 0, drawn)
+    if distribution == "shifted by 100":
+        return torch.where(torch.rand(x.shape, generator=generator) < 0.5, below - 1, drawn)
+    return drawn
+
+
+_WAYS: dict[str, Callable[[Tensor, str, torch.Generator], Tensor]] = {
+    "real": _real,
+    "positive": _positive,
+    "probability": _probability,
+    "log_probability": _log_probability,
+}

@@ -1,0 +1,175 @@
+"""A job to its evidence: right or wrong, whose work, how fast. The verdict is made elsewhere."""
+
+import os
+import secrets
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from data.errors import MachineError
+from data.records import Card, MeasureJob, RunResult, RunStatus, Timing
+from data.verdict import REVIEW_ABOVE
+from targets.remote.baseline import choose, processor
+from targets.remote.bench import Bench
+from targets.remote.check import Check, read
+from targets.remote.draws import OFFICIAL_DRAW, SMALL, draw
+from targets.remote.numerics import compare, expected
+from targets.remote.operator import LoadedOperator
+from targets.remote.roofline import floor_us
+from targets.remote.side import SideFault
+from targets.remote.sizing import sizes
+from targets.remote.timing import Race
+from targets.remote.zygote import Zygote
+
+SLACK = 1e-3
+"""Of the floor (JUDGE.md, section 4, item 12)."""
+MIDDLE = 20_000
+"""Characters of a child's log that are kept."""
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What is known so far."""
+
+    ops: tuple[str, ...] = ()
+    authored: bool | None = None
+    timings: tuple[Timing, ...] = ()
+    review: list[str] = field(default_factory=list)
+    isolation: str = ""
+    log: str = ""
+
+
+def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None = None) -> RunResult:
+    """Evidence of one candidate. Its faults are values; MachineError is the world's.
+
+    Without the device's measured peaks in `card` no floor is known.
+    """
+    began = time.monotonic()
+    seed = secrets.randbelow(1 << 31) if job.seed is None else job.seed
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    bench = Bench(
+        job=job,
+        loaded=LoadedOperator(job.operator),
+        zygote=zygote,
+        cache=cache,
+        deadline=began + job.deadline_s,
+        seed=seed,
+        card=card,
+    )
+    check, found = Check(bench), _Findings()
+    status, detail = RunStatus.RAN, ""
+    try:
+        _judge(bench, check, found)
+    except SideFault as error:
+        status, detail = error.fault.status, error.fault.detail
+    return RunResult(
+        status=status,
+        detail=detail,
+        draws=tuple(check.draws),
+        timings=found.timings if status is RunStatus.RAN else (),
+        library_ops=found.ops,
+        authored=found.authored,
+        review=tuple(found.review + check.notes),
+        isolation=found.isolation,
+        environment=_environment(),
+        log=_cut(found.log),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _judge(bench: Bench, check: Check, found: _Findings) -> None:
+    """Cheap and decisive first: right, then whose work, then how fast. Raises SideFault."""
+    with bench.candidate(bench.job.source) as side:
+        found.isolation = side.child.isolation
+        try:
+            check.run(side)
+        finally:
+            side.close()
+            found.log = side.child.log()
+    _trace(bench, found)
+    if bench.job.pairs > 0:
+        found.timings = tuple(t for shape in _timed(bench) if (t := _time(bench, shape, found)))
+
+
+def _trace(bench: Bench, found: _Findings) -> None:
+    """Library operators, and whether own code reaches the output, in a child of its own."""
+    shape = SMALL if SMALL in bench.loaded.shapes else bench.loaded.official
+    example = draw(bench.loaded, shape, OFFICIAL_DRAW, bench.seed + 3)
+    exp = expected(bench.loaded, example, bench.job.contract)
+    try:
+        with bench.candidate(bench.job.source, watched=True) as side:
+            side.construct(bench.loaded.init_args(shape), example.state)
+            side.inputs([example.inputs])
+            places, found.ops, authored = side.trace()
+            if exp is not None:
+                right = compare(exp, read(side, places, exp), bench.job.contract)
+                if not right.ok:
+                    found.review.append(f"the watched call was wrong: {right.located}")
+                    return
+            found.authored = authored
+    except SideFault as fault:
+        found.review.append(f"its work could not be traced: {fault}"[:300])
+
+
+def _timed(bench: Bench) -> list[str]:
+    """The official shape; when thorough all but the small one."""
+    loaded = bench.loaded
+    if not bench.job.thorough:
+        return [loaded.official]
+    return [s for s in loaded.shapes if s != SMALL] or [loaded.official]
+
+
+def _time(bench: Bench, shape: str, found: _Findings) -> Timing | None:
+    try:
+        choice = choose(bench, shape)
+    except SideFault as fault:  # not the candidate's
+        if bench.left_s <= 0:
+            found.review.append(f"shape {shape}: the deadline came before the timing")
+            return None
+        raise MachineError(f"the baseline does not run at shape {shape!r}: {fault}") from fault
+    if choice.note:
+        found.review.append(choice.note)
+    race = Race(bench, shape, choice)
+    timing = race.run(_floor_us(bench, shape))
+    found.review += race.notes
+    if timing is not None and timing.ratio > REVIEW_ABOVE:
+        found.review.append(f"shape {shape}: {timing.ratio:.1f}x over {timing.baseline}")
+    if timing is not None and _implausible(timing):
+        found.review.append(f"shape {shape}: {timing.candidate_us:.0f} us is below the floor")
+    return timing
+
+
+def _implausible(timing: Timing) -> bool:
+    """Below the roofline floor although the inputs did not fit the cache."""
+    floor = timing.floor_us
+    return floor is not None and not timing.warm and timing.candidate_us < floor * (1 - SLACK)
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "torch": torch.__version__,
+        "processor": processor(),
+        "threads": str(len(os.sched_getaffinity(0))),
+    }
+
+
+def _cut(text: str) -> str:
+    """Cut in the middle, saying how much."""
+    lost = len(text) - MIDDLE
+    if lost <= 0:
+        return text
+    half = MIDDLE // 2
+    return f"{text[:half]}\n... {lost} characters cut ...\n{text[-half:]}"
+
+
+def _floor_us(bench: Bench, shape: str) -> float | None:
+    """Roofline floor of the shape with the peaks that were measured here."""
+    if bench.card is None:
+        return None
+    loaded, known = bench.loaded, sizes(bench.loaded, shape)
+    moved = loaded.moved_bytes(shape) or float(known.bytes)
+    floats = [t.dtype for t in (*known.inputs, *known.parameters) if "float" in t.dtype]
+    dtype = floats[0] if floats else "float32"
+    return floor_us(loaded.flops(shape), moved, bench.card, bench.job.contract, dtype=dtype)

@@ -1,0 +1,71 @@
+"""Processes as procfs shows them: who belongs together, who runs, what they used."""
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def send(pid: int, number: int) -> None:
+    """A signal to a process that may be gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def everyone() -> list[int]:
+    return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()]
+
+
+def namespace(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def descendants(pid: int) -> list[int]:
+    parents = {p: _parent(p) for p in everyone()}
+    found = [pid] if pid in parents else []
+    for p in found:
+        found += [c for c, parent in parents.items() if parent == p and c not in found]
+    return found
+
+
+def _stat(path: str) -> list[str]:
+    """Fields of a stat file after the name: state, parent, ...; empty when it is gone."""
+    try:
+        with open(path) as file:  # noqa: PTH123 (called for every thread, Path costs 10 us)
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _parent(pid: int) -> int:
+    fields = _stat(f"/proc/{pid}/stat")
+    return int(fields[1]) if fields else 0
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return [t.name for t in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
+
+
+def stopped(pid: int) -> bool:
+    states = (_stat(f"/proc/{pid}/task/{t}/stat")[:1] for t in _threads(pid))
+    return all(s in ([], ["T"], ["Z"], ["X"], ["t"]) for s in states)
+
+
+def cpu_ns(pid: int) -> int:
+    total = 0
+    for thread in _threads(pid):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            total += int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[0])
+    return total
+
+
+def resident(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+        return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGESIZE")
+    return 0

@@ -1,0 +1,212 @@
+"""The judge server of a device's machine: requests and answers are lines of JSON.
+
+`python -m targets.remote.serve --cache DIR` reads `{"id": 1, "op": "build", "args": {...}}` and
+answers `{"id": 1, "ok": true, "value": {...}}` or `{"id": 1, "ok": false, "error": "one line"}`, in
+the order in which the jobs end. An error is never the candidate's fault: those are values.
+Each job runs in a forked child, so that a crash takes nothing along and memory is given back; the
+server itself has torch imported and never runs a torch operation. The end of stdin or SIGTERM ends
+it with all that it started.
+"""
+
+import argparse
+import json
+import os
+import selectors
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from data.codec import decode
+from data.errors import MachineError
+from data.records import Contract, Device, MeasureJob, Operator
+from targets.remote import peaks
+from targets.remote.fork import Fork, fork, kill_group
+
+if TYPE_CHECKING:
+    from targets.remote.zygote import Zygote
+
+READ = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What all jobs share."""
+
+    cache: Path
+    probe: peaks.Probe
+    """Taken once, before anything else ran: floors do not move within a campaign."""
+    zygote: "Zygote | None" = None
+    """Started with the first job that needs it or is followed by one that does."""
+
+
+def _probe(context: Context, args: dict[str, Any]) -> object:
+    decode(Device, args["device"])
+    return context.probe
+
+
+def _admit(context: Context, args: dict[str, Any]) -> object:
+    from targets.remote.admit import admit
+
+    operator, contract = decode(Operator, args["operator"]), decode(Contract, args["contract"])
+    decode(Device, args["device"])
+    return admit(operator, contract, context.probe.card, context.probe.environment)
+
+
+def _build(context: Context, args: dict[str, Any]) -> object:
+    from targets.remote.build import build
+
+    return build(
+        decode(Operator, args["operator"]),
+        args["candidate_source"],
+        args["language"],
+        zygote=context.zygote,
+        cache=context.cache,
+    )
+
+
+def _measure(context: Context, args: dict[str, Any]) -> object:
+    from targets.remote.measure import measure
+
+    assert context.zygote is not None
+    job = decode(MeasureJob, args)
+    return measure(job, zygote=context.zygote, cache=context.cache, card=context.probe.card)
+
+
+Op = Callable[[Context, dict[str, Any]], object]
+OPS: dict[str, Op] = {"probe": _probe, "admit": _admit, "build": _build, "measure": _measure}
+WARM = ("admit", "measure")
+"""Ops at which the warm process is started: it takes seconds, admission gives it the time."""
+
+
+@dataclass(slots=True)
+class Server:
+    """The loop: it only reads lines, forks jobs and writes their answers."""
+
+    context: Context
+    requests: int
+    """Descriptor of the request lines."""
+    answers: int
+    waker: int
+    """Becomes readable on SIGTERM and SIGINT."""
+    ops: Mapping[str, Op] = field(default_factory=lambda: OPS)
+    jobs: dict[Any, Fork] = field(default_factory=dict)
+    """By request id."""
+    _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    _rest: bytes = b""
+
+    def run(self) -> None:
+        """Until stdin or a signal says that it is over; nothing is left behind."""
+        self._selector.register(self.requests, selectors.EVENT_READ, self._take)
+        self._selector.register(self.waker, selectors.EVENT_READ, lambda: False)
+        try:
+            while all(key.data() for key, _ in self._selector.select()):
+                pass
+        finally:
+            for number in list(self.jobs):
+                self._kill(number)
+            if self.context.zygote is not None:
+                self.context.zygote.close()
+
+    def _take(self) -> bool:
+        """Reads requests; False at the end."""
+        chunk = os.read(self.requests, READ)
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in filter(None, lines):
+            self._accept(line)
+        return bool(chunk)
+
+    def _accept(self, line: bytes) -> None:
+        try:
+            request = json.loads(line)
+            number, op, args = request["id"], request["op"], dict(request["args"])
+        except (ValueError, TypeError, KeyError):
+            self._answer(None, error="a request is one line of JSON with id, op and args")
+            return
+        if op == "cancel":
+            self._kill(args.get("id"))
+            self._answer(number, value=None)
+        elif op in self.ops:
+            self._start(number, op, args)
+        else:
+            self._answer(number, error=f"unknown op {op!r}; known: {', '.join(self.ops)}, cancel")
+
+    def _start(self, number: Any, op: str, args: dict[str, Any]) -> None:
+        if op in WARM and self.context.zygote is None:
+            from targets.remote.zygote import Zygote
+
+            self.context = replace(self.context, zygote=Zygote(self.context.cache))
+        job = fork(lambda: self.ops[op](self.context, args))
+        self.jobs[number] = job
+        self._selector.register(job.reader, selectors.EVENT_READ, lambda: self._continue(number))
+
+    def _continue(self, number: Any) -> bool:
+        """Reads from a job; answers when it has ended."""
+        job = self.jobs.get(number)
+        if job is not None and not job.read():
+            self._selector.unregister(job.reader)
+            del self.jobs[number]
+            try:
+                self._answer(number, value=job.result())
+            except MachineError as error:
+                self._answer(number, error=str(error))
+        return True
+
+    def _kill(self, number: Any) -> None:
+        """Ends a job early; one that is over already is no fault."""
+        job = self.jobs.pop(number, None)
+        if job is None:
+            return
+        self._selector.unregister(job.reader)
+        kill_group(job.pid)
+        os.close(job.reader)
+        os.waitpid(job.pid, 0)
+
+    def _answer(self, number: Any, *, value: object = None, error: str | None = None) -> None:
+        outcome = {"ok": True, "value": value} if error is None else {"ok": False, "error": error}
+        data = memoryview(json.dumps({"id": number, **outcome}).encode() + b"\n")
+        while data:
+            data = data[os.write(self.answers, data) :]
+
+
+def main() -> None:
+    """The process itself."""
+    parser = argparse.ArgumentParser(prog="python -m targets.remote.serve")
+    parser.add_argument(
+        "--cache", type=Path, required=True, help="folder for what can be made again"
+    )
+    cache = parser.parse_args().cache.resolve()
+    for folder in ("peaks", "kernels"):  # an unusable cache shows before torch is imported
+        (cache / folder).mkdir(parents=True, exist_ok=True)
+    serve(lambda: _prepare(cache), OPS)
+
+
+def _prepare(cache: Path) -> Context:
+    """Imports once for all jobs, then measures while nothing else runs."""
+    import torch  # noqa: F401
+
+    return Context(cache=cache, probe=peaks.probe(cache))
+
+
+def serve(prepare: Callable[[], Context], ops: Mapping[str, Op]) -> None:
+    """Serves until the end; stdin and stdout are taken, what anything prints goes to stderr."""
+    requests, answers = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    waker = _wake_on_signals()
+    server = Server(context=prepare(), requests=requests, answers=answers, waker=waker, ops=ops)
+    server.run()
+
+
+def _wake_on_signals() -> int:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    return reader
+
+
+if __name__ == "__main__":
+    main()

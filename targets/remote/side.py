@@ -1,0 +1,344 @@
+"""The judge's handle of one child: each request has a deadline, each answer is doubted.
+
+Answers are read out of the child's memory, without its help.
+"""
+
+import ctypes
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from data.errors import MachineError
+from data.records import RunStatus
+from targets.remote.arena import Arena, dtype_of, pack, span
+from targets.remote.channel import PREFIX, Closed, Late, Malformed
+from targets.remote.offspring import Child
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_DIMENSIONS = 64
+
+
+class _Vector(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What went wrong in a child: the candidate's fault, a value."""
+
+    status: RunStatus
+    detail: str
+
+
+class SideFault(Exception):  # noqa: N818 (carries a Fault through the judge to `measure`)
+    """Raised by every method of a Side; `measure` makes a result of it, it goes no further."""
+
+    def __init__(self, status: RunStatus, detail: str) -> None:
+        super().__init__(detail)
+        self.fault = Fault(status, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a child says that an output lies."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    address: int
+    value: object = None
+    """An output that is no tensor: a Python number, text or None."""
+    plain: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        return int(span(self.shape, self.strides) * self.dtype.itemsize)
+
+
+class Side:
+    """A baseline, a candidate or its parent, each in a child of its own."""
+
+    def __init__(self, child: Child, *, name: str, deadline: float, call_s: float = 30.0) -> None:
+        self.child, self.name = child, name
+        self._deadline = deadline
+        """A time of `time.monotonic`."""
+        self._call_s = call_s
+        """A call that takes longer hangs: the references take milliseconds."""
+        self.arena: Arena | None = None
+        self.args: list[list[Any]] = []
+        self.slots: Arena | None = None
+
+    def load(
+        self, source: str, *, class_name: str = "ModelNew", folder: Path | None = None
+    ) -> None:
+        """Executes the source; a fault here is IMPORT_FAILED unless it is worse."""
+        header = {"op": "load", "class": class_name, "folder": str(folder) if folder else None}
+        self._ask(header, source.encode(), failed=RunStatus.IMPORT_FAILED, first=True)
+
+    def construct(
+        self, init_args: Sequence[Any], state: Mapping[str, torch.Tensor], *, compiled: bool = False
+    ) -> None:
+        """The model with this state; its names and shapes must be exactly those of `state`."""
+        tensors: list[torch.Tensor] = []
+        args = [pack(a, tensors) for a in init_args]
+        header = {"op": "construct", "args": args, "compile": compiled}
+        answer = self._ask_with(header, Arena.holding(tensors))
+        try:
+            theirs = {str(k): (tuple(s), str(d)) for k, s, d in answer["state"]}
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._forged("an answer that is no state") from error
+        _same_names(theirs, state)
+        self.state(state)
+
+    def state(self, state: Mapping[str, torch.Tensor], *, in_place: bool = False) -> None:
+        """New parameters and buffers, by `load_state_dict` or each in place."""
+        if state:
+            header = {"op": "state", "names": list(state), "in_place": in_place}
+            self._ask_with(header, Arena.holding(list(state.values())))
+
+    def inputs(self, sets: Sequence[Sequence[Any]]) -> None:
+        """Input sets in shared memory. Sets of the same form overwrite those before, in place."""
+        tensors: list[torch.Tensor] = []
+        args = [[pack(a, tensors) for a in s] for s in sets]
+        if self.arena is not None and args == self.args and self._fits(tensors):
+            for mine, new in zip(self.arena.tensors, tensors, strict=True):
+                mine.copy_(new)
+            return
+        if self.arena is not None:
+            self.arena.close()
+        self.arena, self.args = Arena.holding(tensors), args
+        self._ask_with({"op": "inputs", "sets": args}, self.arena)
+
+    def outputs_to(self, outputs: Sequence[torch.Tensor], calls: int) -> None:
+        """Where a batch leaves its answers: memory that the judge maps."""
+        rows = [torch.zeros_like(o) for _ in range(calls) for o in outputs]
+        self.slots = Arena.holding(rows)
+        self._ask_with({"op": "slots", "width": len(outputs)}, self.slots)
+
+    def call(self, index: int = 0, *, first: bool = False) -> list[Output]:
+        """Where the outputs of a call on this input set lie until the next call."""
+        return self.read_answer(self._ask({"op": "call", "set": index}, first=first))
+
+    def start(self, message: bytes) -> dict[str, Any]:
+        """Sends a prepared message and waits for its answer: all that is timed."""
+        try:
+            self.child.channel.send_raw(message)
+            return self._received(self._call_s)
+        except Closed as error:
+            raise self._ended() from error
+
+    def null(self) -> list[Output]:
+        return self.read_answer(self._ask({"op": "null"}))
+
+    def poison(self, sizes: Sequence[int]) -> None:
+        """NaN into freed blocks of these sizes, bytes."""
+        self._ask({"op": "poison", "sizes": list(sizes)})
+
+    def watch(self) -> None:
+        """Every ATen call of the child is seen from now on; before `load`."""
+        self._ask({"op": "watch"})
+
+    def trace(self) -> tuple[list[Output], tuple[str, ...], bool]:
+        """A watched call: its outputs, library operators, whether own code reaches the output."""
+        answer = self._ask({"op": "trace", "set": 0}, first=True)
+        try:
+            ops = tuple(str(o) for o in answer["ops"])
+            return self.read_answer(answer), ops, answer["authored"] is True
+        except (KeyError, TypeError) as error:
+            raise self._forged("an answer that is no trace") from error
+
+    def read(self, output: Output) -> object:
+        """The whole output, out of the child's memory, with its strides."""
+        if output.plain:
+            return output.value
+        data = bytearray(max(output.nbytes, 1))
+        self.read_pieces([(output.address, output.nbytes)], data)
+        flat = torch.frombuffer(data, dtype=output.dtype, count=-1 if output.nbytes else 0)
+        if not output.nbytes:
+            return torch.empty(output.shape, dtype=output.dtype)
+        return flat.as_strided(output.shape, output.strides)
+
+    def read_pieces(self, pieces: Sequence[tuple[int, int]], into: bytearray) -> None:
+        """(address, bytes) one after the other into the buffer, in one system call or a few."""
+        view = (ctypes.c_char * len(into)).from_buffer(into)
+        base, done = ctypes.addressof(view), 0
+        for first in range(0, len(pieces), 1000):
+            part = pieces[first : first + 1000]
+            remote = (_Vector * len(part))(*[_Vector(a, n) for a, n in part])
+            done += self._read_memory(base + done, remote, sum(n for _, n in part))
+
+    def _read_memory(self, base: int, remote: Any, size: int) -> int:
+        local = _Vector(base, size)
+        got = 0
+        while got < size:
+            local = _Vector(base + got, size - got)
+            count = _LIBC.process_vm_readv(
+                self.child.pid, ctypes.byref(local), 1, remote, len(remote), 0
+            )
+            if count <= 0:
+                raise self._unreadable(ctypes.get_errno())
+            got += count
+            _advance(remote, count)
+        return size
+
+    def _unreadable(self, code: int) -> Exception:
+        if code == 1:  # EPERM
+            return MachineError("process_vm_readv is not permitted: allow ptrace of own processes")
+        if code == 3:  # ESRCH
+            return self._ended()
+        return self._forged("an output that does not lie in its memory")
+
+    def freeze(self) -> None:
+        self.child.freeze()
+
+    def thaw(self) -> None:
+        self.child.thaw()
+
+    def close(self) -> None:
+        """Kills the child and all its descendants."""
+        self.child.kill()
+        self.child.end()
+        for arena in (self.arena, self.slots):
+            if arena is not None:
+                arena.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def read_answer(self, answer: Mapping[str, Any]) -> list[Output]:
+        """The places that an answer names; raises SideFault for anything but plain tensors."""
+        try:
+            return [_output(o) for o in answer["outputs"]]
+        except SideFault:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise self._forged(f"outputs that are none ({error})") from error
+
+    def _fits(self, tensors: Sequence[torch.Tensor]) -> bool:
+        assert self.arena is not None
+        return len(tensors) == len(self.arena.tensors) and all(
+            a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()
+            for a, b in zip(self.arena.tensors, tensors, strict=True)
+        )
+
+    def _ask_with(self, header: dict[str, Any], arena: Arena) -> dict[str, Any]:
+        answer = self._ask({**header, "arena": arena.header()}, fds=(arena.fd,), first=True)
+        if arena is not self.arena and arena is not self.slots:
+            arena.close()
+        return answer
+
+    def _ask(
+        self,
+        header: dict[str, Any],
+        body: bytes = b"",
+        *,
+        fds: Sequence[int] = (),
+        failed: RunStatus = RunStatus.CRASHED,
+        first: bool = False,
+    ) -> dict[str, Any]:
+        """`first`: may compile, so that only the job's deadline counts."""
+        try:
+            self.child.channel.send(header, body, fds=fds)
+        except Closed as error:
+            raise self._ended() from error
+        return self._received(float("inf") if first else self._call_s, failed)
+
+    def _received(self, limit_s: float, failed: RunStatus = RunStatus.CRASHED) -> dict[str, Any]:
+        began = time.monotonic()
+        try:
+            frame = self.child.channel.receive(min(self._deadline, began + limit_s))
+        except Late as error:
+            self.child.kill()
+            waited = time.monotonic() - began
+            raise SideFault(
+                RunStatus.TIMED_OUT, f"no answer within {waited:.1f} s; the process was killed"
+            ) from error
+        except Closed as error:
+            raise self._ended() from error
+        except Malformed as error:
+            raise self._forged(str(error)) from error
+        if "error" in frame.header:
+            raise self._raised(frame.header["error"], failed)
+        return frame.header
+
+    def _raised(self, told: Any, failed: RunStatus) -> SideFault:
+        if not isinstance(told, dict):
+            return self._forged("an error that is none")
+        kind, message, trace = (str(told.get(k, ""))[:4100] for k in ("type", "message", "trace"))
+        text = f"{kind}: {message}" + (f" ({trace})" if trace else "")
+        if kind in ("MemoryError", "OutOfMemoryError") or "can't allocate memory" in message:
+            return SideFault(RunStatus.OUT_OF_MEMORY, text)
+        return SideFault(failed, text)
+
+    def _ended(self) -> SideFault:
+        """The process is gone: why."""
+        how = self.child.end()
+        if self.child.out_of_memory():
+            return SideFault(RunStatus.OUT_OF_MEMORY, "killed at the memory limit")
+        if how == "exited with status 0":
+            return SideFault(
+                RunStatus.FORGED, "the process ended with status 0 instead of answering"
+            )
+        if not how:
+            return SideFault(
+                RunStatus.FORGED, "the process closed its channel instead of answering"
+            )
+        if how == "killed by SIGXCPU":
+            return SideFault(RunStatus.TIMED_OUT, "its processor time ran out")
+        return SideFault(RunStatus.CRASHED, f"the process was {how}" if "killed" in how else how)
+
+    def _forged(self, what: str) -> SideFault:
+        return SideFault(RunStatus.FORGED, f"instead of an answer there came {what}")
+
+
+def message(header: dict[str, Any]) -> bytes:
+    """A frame without a body, ready for `Side.start`."""
+    text = json.dumps(header).encode()
+    return PREFIX.pack(len(text), 0) + text
+
+
+def _advance(remote: Any, count: int) -> None:
+    for vector in remote:
+        step = min(count, vector.length)
+        vector.base = (vector.base or 0) + step
+        vector.length -= step
+        count -= step
+
+
+def _output(told: Mapping[str, Any]) -> Output:
+    if told["type"] == "value":
+        return Output(torch.uint8, (0,), (1,), 0, told["value"], plain=True)
+    if told["type"] != "tensor":
+        kind = str(told["type"])[:80]
+        raise SideFault(RunStatus.BAD_STRUCTURE, f"an output is {kind}, not a plain CPU tensor")
+    shape, strides = (tuple(int(n) for n in told[k]) for k in ("shape", "strides"))
+    out = Output(dtype_of(str(told["dtype"])), shape, strides, int(told["address"]))
+    if len(shape) != len(strides) or len(shape) > _DIMENSIONS or min((*shape, *strides, 0)) < 0:
+        raise ValueError(f"shape {shape}, strides {strides}")
+    if out.nbytes > int(told["bytes"]):
+        raise SideFault(RunStatus.BAD_STRUCTURE, "an output is larger than its storage")
+    return out
+
+
+def _same_names(
+    theirs: Mapping[str, tuple[tuple[int, ...], str]], state: Mapping[str, torch.Tensor]
+) -> None:
+    """Raises BAD_STRUCTURE unless parameters and buffers are exactly those of the operator."""
+    missing = [k for k in state if k not in theirs]
+    extra = [k for k in theirs if k not in state]
+    if missing or extra:
+        lacks = f"lacks {', '.join(missing)}" if missing else f"adds {', '.join(extra)}"
+        detail = f"parameters and buffers must be named as in Model: ModelNew {lacks}"
+        raise SideFault(RunStatus.BAD_STRUCTURE, detail)
+    for name, value in state.items():
+        if theirs[name][0] != tuple(value.shape):
+            detail = f"{name} has shape {theirs[name][0]}, expected {tuple(value.shape)}"
+            raise SideFault(RunStatus.BAD_STRUCTURE, detail)

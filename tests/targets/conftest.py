@@ -1,0 +1,18 @@
+"""The judge's warm process, started once for all tests of this folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.targets.rig import Rig
+
+
+@pytest.fixture(scope="session")
+def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
+    """What the compiler made stays in pytest's cache: a cold start takes 17 s."""
+    cache = request.config.cache
+    assert cache is not None
+    made = Rig(Path(cache.mkdir("judge")))
+    yield made
+    made.zygote.close()

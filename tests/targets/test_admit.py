@@ -1,0 +1,159 @@
+"""Operators that cannot tell right from wrong are refused before anything is spent on them."""
+
+from pathlib import Path
+
+import pytest
+
+from data.records import Admission, Card, Contract, Operator
+from data.verdict import Outcome
+from targets.remote.admit import admit
+
+CARD = Card(peak_gb_s=10.0, peak_tflop_s={"float32": 0.1}, cache_mib=1)
+
+TEMPLATE = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init}
+    def forward(self, x):
+        return {body}
+def get_inputs():
+    return [{inputs}]
+def get_init_inputs():
+    return []
+"""
+
+
+def source(body: str, inputs: str = "torch.randn(64, 32)", init: str = "pass") -> str:
+    return TEMPLATE.format(body=body, inputs=inputs, init=init)
+
+
+def admitted(text: str, baseline_us: dict[str, float] | None = None) -> Admission:
+    operator, environment = Operator(name="probe", source=text), {"torch": "2"}
+    return admit(operator, Contract(), CARD, environment, baseline_us=baseline_us)
+
+
+SOUND = source("F.gelu(self.fc(x))", init="self.fc = nn.Linear(32, 48)")
+
+
+def test_sound_operator_is_admitted_with_all_that_is_known() -> None:
+    """Sizes, floor, parameters, card and strength come with the admission."""
+    admission = admitted(SOUND)
+    assert admission.admitted
+    assert admission.oracle_strength == 1.0
+    (shape,) = admission.shapes
+    assert (shape.name, shape.inputs[0].shape, shape.outputs[0].shape) == (
+        "full",
+        (64, 32),
+        (64, 48),
+    )
+    assert shape.moved_bytes == 4 * (64 * 32 + 32 * 48 + 48 + 64 * 48)
+    assert shape.floor_us == pytest.approx(shape.moved_bytes / 10e3)
+    assert [p.name for p in admission.parameters] == ["fc.weight", "fc.bias"]
+    assert admission.card is CARD
+    assert admission.environment == {"torch": "2"}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("x.mean(1, keepdim=True) - x.mean(1, keepdim=True)", "zeros"),
+        ("torch.zeros_like(x) + 3", "one constant"),
+        ("x.clone()", "the input itself"),
+        ("F.softmax(x[:, :1], dim=1)", "the answer to another input"),
+    ],
+)
+def test_operator_that_accepts_a_trivial_answer_is_refused(body: str, words: str) -> None:
+    """Constant, zero, identity and input-blind outputs cannot be judged."""
+    admission = admitted(source(body))
+    assert admission.outcome is Outcome.NOT_ADMITTED
+    assert admission.reason.startswith("ill-posed: the comparison accepts")
+    assert words in admission.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (source("x @ x"), "Model.forward fails"),
+        (source("x / 0 * 0"), "not finite for its own inputs"),
+        (source("x + torch.rand_like(x)"), "it is random"),
+        (source("F.dropout(x, 0.5)"), "it is random"),
+        ("import nothing_of_this_name", "the file fails with ModuleNotFoundError"),
+        (source("x", inputs="undefined"), "get_inputs fails with NameError"),
+    ],
+)
+def test_invalid_reference_is_refused_with_its_reason(text: str, words: str) -> None:
+    """A reference that fails, is random or is not finite is nobody's candidate's fault."""
+    admission = admitted(text)
+    assert admission.outcome is Outcome.NOT_ADMITTED
+    assert admission.reason.startswith("invalid reference: ")
+    assert words in admission.reason
+    assert "\n" not in admission.reason
+
+
+def test_too_large_operator_is_refused_without_allocating_it() -> None:
+    """A call of 240 GB is sized, not made."""
+    admission = admitted(source("x * 2", inputs="torch.randn(30000, 1000000)"))
+    assert admission.outcome is Outcome.TOO_LARGE
+    assert "240.00 GB" in admission.reason
+    assert "limit is 1.00 GB" in admission.reason
+
+
+def test_too_large_intermediate_is_refused() -> None:
+    """Small inputs and outputs do not make a call small."""
+    admission = admitted(source("(x[:, None] - x[None]).abs().sum(1)", "torch.randn(65536, 32)"))
+    assert admission.outcome is Outcome.TOO_LARGE
+    assert "on its way" in admission.reason
+
+
+def test_dropout_module_is_silenced_and_marked() -> None:
+    """Dropout in training mode is repaired, not refused."""
+    admission = admitted(source("self.d(x) * 2", init="self.d = nn.Dropout(0.3)"))
+    assert admission.admitted
+    assert "dropout of d set to 0" in admission.marks
+
+
+def test_parameter_without_effect_is_marked() -> None:
+    """A bias that a batch norm takes away is algebra, and not refused."""
+    text = source(
+        "self.n(self.fc(x))", init="self.fc = nn.Linear(32, 16); self.n = nn.BatchNorm1d(16)"
+    )
+    admission = admitted(text)
+    assert admission.admitted
+    assert "parameter fc.bias ignored" in admission.marks
+    assert not any("n.weight" in mark or "n.bias" in mark for mark in admission.marks)
+
+
+def test_hidden_precision_is_marked() -> None:
+    """Where a residual hides the product at every scale, precision stays undecided."""
+    admission = admitted(source("x * 1e6 + self.fc(x)", init="self.fc = nn.Linear(32, 32)"))
+    assert admission.admitted
+    assert "precision undecided" in admission.marks
+    assert admission.oracle_strength is not None
+    assert admission.oracle_strength < 1
+
+
+def test_baseline_at_the_floor_leaves_no_headroom() -> None:
+    """Within 10 % of the floor nothing is spent; above it the operator is admitted."""
+    text = source("x * 2", inputs="torch.randn(1024, 1024)")
+    floor = 2 * 4 * 1024 * 1024 / 10e3
+    refused = admitted(text, baseline_us={"full": floor * 1.05})
+    assert refused.outcome is Outcome.NOT_ADMITTED
+    assert refused.reason.startswith("no headroom: the baseline is within 5% of the roofline floor")
+    assert admitted(text, baseline_us={"full": floor * 1.5}).admitted
+    below = admitted(text, baseline_us={"full": floor * 0.5})
+    assert below.admitted
+    assert "baseline below the floor at 'full': cached, or a wrong count" in below.marks
+
+
+def test_seeing_operator_sees_every_planted_fault() -> None:
+    """The built-in softmax shows tails, scale, sign and lower precision."""
+    path = Path(__file__).parents[2] / "data" / "operators" / "softmax.py"
+    admission = admit(Operator(name="softmax", source=path.read_text()), Contract(), CARD, {})
+    assert admission.admitted
+    assert admission.oracle_strength == 1.0
+    assert {s.name for s in admission.shapes} >= {"small", "full"}
+    assert all(s.flops and s.floor_us for s in admission.shapes)

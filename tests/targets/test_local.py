@@ -1,0 +1,180 @@
+"""The contract of machines, and the local one's server, leases and ends."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from data.errors import MachineError
+from data.records import Device, Operator
+from targets.machines.local import LocalMachine
+
+CPU = Device(name="cpu", target="cpu", vendor="cpu", arch="any")
+OPERATOR = Operator(name="any", source="")
+SOURCE = """
+from kforge_launch import kernels
+K = kernels('extern "C" void f(float* y) { y[0] = 1; }')
+"""
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalMachine]:
+    folder = tmp_path_factory.mktemp("machine")
+    machine = LocalMachine(folder / "cache", locks=folder / "locks")
+    yield machine
+    machine.close()
+
+
+async def test_bytes_survive_the_round_trip(machine: LocalMachine, tmp_path: Path) -> None:
+    """What was put is got back, byte for byte, in folders that were not there."""
+    content = bytes(range(256)) * 1000
+    (tmp_path / "here").write_bytes(content)
+    there = tmp_path / "deep" / "there"
+    await machine.put(tmp_path / "here", there)
+    await machine.get(there, tmp_path / "back" / "here")
+    assert (tmp_path / "back" / "here").read_bytes() == content
+
+
+async def test_missing_file_is_the_worlds_fault(machine: LocalMachine, tmp_path: Path) -> None:
+    """A file that cannot be copied raises and names both places."""
+    with pytest.raises(MachineError, match=r"cannot copy .*nothing to .*here: No such file"):
+        await machine.get(tmp_path / "nothing", tmp_path / "here")
+
+
+async def test_exit_status_and_both_streams_are_values(machine: LocalMachine) -> None:
+    """A command that fails is no exception."""
+    command = (sys.executable, "-c", "import sys; print('out'); sys.stderr.write('err'); exit(3)")
+    done = await machine.run(command, 30.0)
+    assert (done.code, done.out, done.err, done.timed_out) == (3, b"out\n", b"err", False)
+
+
+async def test_deadline_kills_the_whole_group(machine: LocalMachine) -> None:
+    """A command that starts others and hangs ends in time, and so do they."""
+    started = time.monotonic()
+    done = await machine.run(("/bin/sh", "-c", "sleep 4325 & echo $!; wait"), 0.5)
+    assert done.timed_out
+    assert done.code == -signal.SIGKILL
+    assert time.monotonic() - started < 5
+    assert not _runs(int(done.out))
+
+
+def _runs(pid: int) -> bool:
+    """Neither gone nor dead and not yet collected."""
+    line = Path(f"/proc/{pid}/cmdline")
+    return line.exists() and line.read_bytes() != b""
+
+
+async def test_command_that_is_not_there_is_the_worlds_fault(machine: LocalMachine) -> None:
+    """A missing tool raises and names it."""
+    with pytest.raises(MachineError, match="cannot run 'no-such-tool'"):
+        await machine.run(("no-such-tool",), 1.0)
+
+
+async def test_lease_is_exclusive(machine: LocalMachine) -> None:
+    """Two holders of one device never overlap; another device is not held up."""
+    inside, most = 0, 0
+
+    async def hold(device: Device) -> None:
+        nonlocal inside, most
+        async with machine.lease(device):
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0.05)
+            inside -= 1
+
+    await asyncio.gather(*(hold(CPU) for _ in range(4)))
+    assert most == 1
+    async with machine.lease(CPU):
+        await asyncio.wait_for(hold(replace(CPU, name="second", index=1)), 5)
+
+
+async def test_lease_holds_across_machines_objects_and_names(
+    machine: LocalMachine, tmp_path: Path
+) -> None:
+    """The lock file is the truth: another process, or another name of the device, waits too."""
+    other = LocalMachine(tmp_path, locks=machine._locks)
+    async with machine.lease(CPU):
+        waiting = other.lease(replace(CPU, name="alias"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(waiting.__aenter__(), 0.2)
+    async with other.lease(CPU):
+        pass
+
+
+async def test_lease_is_given_back_after_an_error(machine: LocalMachine) -> None:
+    """A failure inside does not keep the device."""
+    with pytest.raises(ValueError, match="inside"):
+        async with machine.lease(CPU):
+            raise ValueError("inside")
+    async with asyncio.timeout(1), machine.lease(CPU):
+        pass
+
+
+async def test_foreign_lock_folder_is_refused(tmp_path: Path) -> None:
+    """A link in the place of the lock folder could hand the lock to somebody else."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "locks").symlink_to(tmp_path / "elsewhere")
+    machine = LocalMachine(tmp_path, locks=tmp_path / "locks")
+    with pytest.raises(MachineError, match="belongs to somebody else"):
+        async with machine.lease(CPU):
+            pass
+
+
+async def test_requests_share_one_server_and_survive_its_death(machine: LocalMachine) -> None:
+    """Parallel requests are answered by one process; when it is killed, the next starts another."""
+    built = await asyncio.gather(*(machine.build(OPERATOR, SOURCE, "cpp") for _ in range(3)))
+    assert all(b.ok for b in built)
+    first = machine._server
+    assert first is not None
+    os.kill(first._process.pid, signal.SIGKILL)
+    assert (await machine.build(OPERATOR, SOURCE, "cpp")).ok
+    assert machine._server is not first
+
+
+async def test_deadline_and_error_are_the_worlds_fault(machine: LocalMachine) -> None:
+    """A job that does not end in time, or cannot be done, raises; the server stays."""
+    with pytest.raises(MachineError, match="unknown op 'nonsense'"):
+        await machine.judge("nonsense", {}, 30.0)
+    hanging = {
+        "operator": OPERATOR,
+        "candidate_source": "import kforge_launch, time; time.sleep(50)",
+        "language": "cpp",
+    }
+    with pytest.raises(MachineError, match="did not end 'build' within 1 s"):
+        await machine.judge("build", hanging, 1.0)
+    server = machine._server
+    assert (await machine.build(OPERATOR, SOURCE, "cpp")).ok
+    assert machine._server is server
+
+
+async def test_server_that_cannot_start_is_the_worlds_fault(tmp_path: Path) -> None:
+    """A server that dies twice is given up, with its exit status in one line."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "peaks").write_text("no folder")
+    machine = LocalMachine(tmp_path / "cache", locks=tmp_path)
+    with pytest.raises(MachineError, match=r"judge server ended with status 1: .*peaks"):
+        await machine.probe(CPU)
+    machine.close()
+
+
+async def test_nothing_is_left_after_close(tmp_path: Path) -> None:
+    """Close ends the server; it may be called twice."""
+    machine = LocalMachine(tmp_path / "cache", locks=tmp_path)
+    assert (await machine.build(OPERATOR, SOURCE, "cpp")).ok
+    assert machine._server is not None
+    process = machine._server._process
+    machine.close()
+    machine.close()
+    assert process.poll() == 0
+
+
+def test_machine_works_from_two_event_loops(machine: LocalMachine) -> None:
+    """Flows may run their tasks in several loops, one after the other."""
+    for _ in range(2):
+        assert asyncio.run(machine.build(OPERATOR, SOURCE, "cpp")).ok

@@ -1,0 +1,86 @@
+"""The clock that counts."""
+
+import math
+
+import pytest
+import torch
+
+from data.records import Operator, RunStatus
+from targets.remote.contents import Contents
+from targets.remote.operator import LoadedOperator
+from targets.remote.timing import form_of, interval
+from tests.targets.rig import ADD, HONEST, Rig
+from tests.targets.test_measure import REAL, add
+
+
+def test_the_interval_is_students() -> None:
+    """Five pairs, t = 2.78."""
+    middle, low, high = interval([1.0, 1.1, 1.2, 1.1, 1.0])
+    logs = [math.log(v) for v in (1.0, 1.1, 1.2, 1.1, 1.0)]
+    mean = sum(logs) / 5
+    sd = math.sqrt(sum((v - mean) ** 2 for v in logs) / 4)
+    assert middle == pytest.approx(1.1)
+    assert high == pytest.approx(math.exp(mean + 2.78 * sd / math.sqrt(5)))
+    assert low < 1.1 < high
+
+
+def test_short_calls_go_in_batches_of_different_inputs() -> None:
+    """Below a millisecond messages would count more than calls."""
+    short = form_of(1e-4, 1 << 16, [torch.zeros(64)])
+    long = form_of(5e-3, 1 << 16, [torch.zeros(64)])
+    assert short.batch > 8
+    assert short.sets >= short.batch
+    assert (long.batch, long.sets) == (1, 3)
+    assert form_of(5e-3, 100 << 20, [torch.zeros(64)]).sets == 1
+
+
+def test_no_content_is_used_twice() -> None:
+    """Each timed call sees new values, the last of them at the start signal."""
+    contents = Contents(LoadedOperator(Operator(name="add", source=ADD)), "full", 3)
+    seen = set()
+    for _ in range(8):
+        content = contents.fresh()
+        before = bytes(content.staging.memory)
+        content.complete()
+        after = bytes(content.staging.memory)
+        assert before != after
+        content.withdraw()
+        assert bytes(content.staging.memory) == before
+        assert after not in seen
+        seen.add(after)
+        contents.recycle([content])
+
+
+def test_an_honest_kernel_gets_a_time_with_its_interval(rig: Rig) -> None:
+    """Ratio inside its interval, raw samples and the judge's own cost on record."""
+    result = rig.measure(HONEST, pairs=2, parent_source=HONEST, deadline_s=90.0)
+    assert result.status is RunStatus.RAN, result.detail
+    (timing,) = result.timings
+    assert timing.low <= timing.ratio <= timing.high
+    assert len(timing.pair_ratios) == 2
+    assert timing.samples_us
+    assert timing.null_us > 0
+    assert timing.parent_ratio is not None
+
+
+def test_a_patched_clock_changes_nothing(rig: Rig) -> None:
+    """The child may believe what it likes."""
+    slow = add(
+        f"{REAL}\nt = REAL_CLOCK()\nwhile REAL_CLOCK() - t < 0.01: pass\nreturn o",
+        "REAL_CLOCK = time.perf_counter\ntime.perf_counter = time.monotonic = lambda: 0.0",
+    )
+    result = rig.measure(slow, pairs=2, deadline_s=90.0)
+    assert result.status is RunStatus.RAN, result.detail
+    (timing,) = result.timings
+    assert timing.ratio < 0.5
+    assert timing.candidate_us > 9_000
+
+
+def test_a_stale_answer_in_timed_calls_is_found(rig: Rig) -> None:
+    """A call counter that is right while it is checked."""
+    source = add(
+        f"N[0] += 1\nif N[0] > 60 and O: return O[0]\n{REAL}\nO[:] = [o]\nreturn o",
+        "N, O = [0], []",
+    )
+    result = rig.measure(source, pairs=2, deadline_s=90.0)
+    assert result.status in (RunStatus.WRONG, RunStatus.DEFERRED), result

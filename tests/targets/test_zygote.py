@@ -1,0 +1,93 @@
+"""The warm process and what happens when one side of it dies."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from targets.remote.drain import KEPT, Drain
+from tests.targets.rig import Rig
+
+
+def gone(pid: int) -> bool:
+    """Within two seconds."""
+    for _ in range(200):
+        if not Path(f"/proc/{pid}").exists():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_children_share_nothing(rig: Rig) -> None:
+    """What one candidate patches, the next does not see."""
+    with rig.side() as first:
+        first.load("import torch, kforge_launch\ntorch.relu = None\nclass ModelNew: pass")
+    with rig.side() as second:
+        second.load("import torch\nassert torch.relu is not None\nclass ModelNew: pass")
+    assert first.child.pid != second.child.pid
+
+
+def test_several_job_processes_may_ask_at_once(rig: Rig) -> None:
+    """Forked jobs use the same warm process."""
+    pids = []
+    for _ in range(3):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                with rig.side() as side:
+                    side.load("class ModelNew: pass")
+                code = 0
+            finally:
+                os._exit(code)
+        pids.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0, 0]
+
+
+def test_a_child_dies_with_the_judge(rig: Rig) -> None:
+    """A killed job leaves no child behind."""
+    reading, writing = os.pipe()
+    job = os.fork()
+    if job == 0:
+        side = rig.side()
+        os.write(writing, str(side.child.pid).encode())
+        time.sleep(60)
+        os._exit(0)
+    child = int(os.read(reading, 20))
+    os.kill(job, 9)
+    os.waitpid(job, 0)
+    assert gone(child)
+    os.close(reading)
+    os.close(writing)
+
+
+def test_the_warm_process_dies_with_its_parent(tmp_path: Path) -> None:
+    """Also when nobody could close it."""
+    script = (
+        "import sys, os, time\nfrom pathlib import Path\nfrom targets.remote.zygote import Zygote\n"
+        "z = Zygote(Path(sys.argv[1]))\n"
+        "print(z._process.pid, z._folder, sep='\\n', flush=True)\ntime.sleep(60)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+        assert parent.stdout is not None
+        warm, folder = int(parent.stdout.readline()), parent.stdout.readline().decode().strip()
+        time.sleep(1.0)
+        parent.kill()
+    assert gone(warm)
+    assert not Path(folder).exists()
+
+
+def test_what_is_printed_is_cut_in_the_middle() -> None:
+    """Head and tail are kept, the lost part is counted."""
+    reading, writing = os.pipe()
+    drain = Drain(reading)
+    for _ in range(40):
+        os.write(writing, b"a" * (1 << 15))
+    os.write(writing, b"\x07end\n")
+    os.close(writing)
+    drain.join()
+    text = drain.text()
+    assert text.endswith("aend\n")
+    assert f"{40 * (1 << 15) + 5 - 2 * KEPT} bytes cut" in text
