@@ -29,7 +29,7 @@ from data.records import (
 from data.verdict import judge
 
 EXPLORE_PAIRS = 3
-CONFIRM_PAIRS = 6
+CONFIRM_PAIRS = 5
 """Pairs of fresh processes: enough to rank; enough for a 95 % interval (JUDGE.md, section 4)."""
 
 History = tuple[Iteration, ...]

@@ -23,7 +23,8 @@ def stages_for(agents: Agents, machine: LocalMachine, ledger: Ledger) -> Stages:
     """What `agents.loop.port` asks of the world for one pair."""
 
     async def admit(pair: Pair) -> Admission:
-        return await patiently(lambda: machine.admit(pair.operator, pair.contract, pair.device))
+        async with machine.lease(pair.device):
+            return await patiently(lambda: machine.admit(pair.operator, pair.contract, pair.device))
 
     async def build(pair: Pair, candidate: Candidate) -> BuildResult:
         async with machine.lease(pair.device):

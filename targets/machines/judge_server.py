@@ -18,6 +18,8 @@ from data.errors import MachineError
 ROOT = Path(__file__).resolve().parents[2]
 PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV", "OMP_NUM_THREADS")
 """All that the server gets of our environment: secrets stay here."""
+QUIET = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""Idle threads of the judge must not spin while a candidate is timed; children do not get it."""
 STOP_S = 5.0
 TAIL = 400
 
@@ -39,7 +41,7 @@ class JudgeServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "targets.remote.serve", "--cache", str(cache)],
                 cwd=ROOT,
-                env={k: os.environ[k] for k in PASSED_ON if k in os.environ},
+                env={**{k: os.environ[k] for k in PASSED_ON if k in os.environ}, **QUIET},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

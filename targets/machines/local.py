@@ -54,6 +54,7 @@ class LocalMachine:
         self._locks = locks or Path(tempfile.gettempdir(), f"kforge-{os.getuid()}", "locks")
         self._server: JudgeServer | None = None
         self._starting = threading.Lock()
+        self._queues: dict[tuple[int, str], asyncio.Lock] = {}
 
     async def run(self, command: tuple[str, ...], deadline_s: float) -> Completed:
         """Runs a command in a process group of its own; MachineError when it is not there."""
@@ -69,16 +70,25 @@ class LocalMachine:
 
     @asynccontextmanager
     async def lease(self, device: Device) -> AsyncIterator[None]:
-        """Exclusive use of the device on this host; waits, and says every 10 s for whom."""
+        """Exclusive use of the device on this host; waits, and says every 10 s for whom.
+
+        The lock file is the truth; before it the pairs of this process queue, first come first
+        served, since whoever polls a file is starved by who lets go and asks again at once.
+        """
         path = _lock_folder(self._locks) / f"{device.target}-{device.index}.lock"
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            await _lock(handle, device.name)
-            os.truncate(handle, 0)
-            os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
-            yield
-        finally:
-            os.close(handle)
+        async with self._queue(path.name):
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                await _lock(handle, device.name)
+                os.truncate(handle, 0)
+                os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
+                yield
+            finally:
+                os.close(handle)
+
+    def _queue(self, name: str) -> asyncio.Lock:
+        """The queue of a device; an asyncio lock belongs to the loop that waits for it."""
+        return self._queues.setdefault((id(asyncio.get_running_loop()), name), asyncio.Lock())
 
     async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
         """The server's answer; a server that died is started again, once a request."""

@@ -73,9 +73,8 @@ class Channel:
         header_size, body_size = PREFIX.unpack(prefix)
         if header_size > HEADER_LIMIT or body_size > BODY_LIMIT:
             raise Malformed(f"a frame of {header_size} + {body_size} bytes")
-        text = self._read(header_size, deadline, fds)
-        body = self._read(body_size, deadline, fds)
-        return Frame(_header(text), bytes(body), tuple(fds))
+        rest = self._read(header_size + body_size, deadline, fds)
+        return Frame(_header(rest[:header_size]), rest[header_size:], tuple(fds))
 
     def close(self) -> None:
         self.socket.close()

@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 
 from data.records import Policy
-from targets.remote.deviation import Deviation, Exact, deviation, difference, exact_output
+from targets.remote.deviation import (
+    Deviation,
+    Exact,
+    all_finite,
+    deviation,
+    difference,
+    exact_output,
+)
 from targets.remote.draws import DrawInput
 from targets.remote.located import located
 from targets.remote.oracle import EPS
@@ -69,20 +76,28 @@ def continuous(runs: Runs, number: int) -> Continuous | None:
     """What one output should be; None when the reference is not finite where it could be."""
     output = output_of(runs.declared, number)
     values = output.double() if runs.exact is None else output_of(runs.exact, number)
-    finite = torch.isfinite(values)
-    whole = bool(finite.all())
-    strange = bool((torch.isfinite(output) != finite).any()) or bool(torch.isnan(values).any())
-    if strange or not (whole or torch.equal(output[~finite].double(), values[~finite])):
+    whole = all_finite(values) and all_finite(output)
+    signs = torch.empty(0) if whole else _signs(values, output)
+    if signs is None:
         return None
     half = has_half(runs.draw, runs.declared)
     truth = exact_output(values, _terms(runs.draw))
     return Continuous(
         exact=truth,
-        signs=torch.empty(0) if whole else values.masked_fill(finite, 0.0),
+        signs=signs,
         strict=_unit(runs, truth, number, half=half),
         rounded=None if runs.rounded is None else deviation(truth, output_of(runs.rounded, number)),
         half=half,
     )
+
+
+def _signs(values: Tensor, output: Tensor) -> Tensor | None:
+    """±inf where both have the same one, else 0; None when they differ or hold NaN."""
+    finite = torch.isfinite(values)
+    strange = bool((torch.isfinite(output) != finite).any()) or bool(torch.isnan(values).any())
+    if strange or not torch.equal(output[~finite].double(), values[~finite]):
+        return None
+    return values.masked_fill(finite, 0.0)
 
 
 def _unit(runs: Runs, truth: Exact, number: int, *, half: bool) -> Deviation:
@@ -96,7 +111,7 @@ def _unit(runs: Runs, truth: Exact, number: int, *, half: bool) -> Deviation:
     unit = deviation(truth, output).larger(floor)
     if runs.noisy is not None:
         noisy = output_of(runs.noisy, number)
-        if bool(torch.isfinite(noisy).all()):
+        if all_finite(noisy):
             unit = unit.larger(deviation(truth, noisy))
     return unit
 
@@ -124,11 +139,7 @@ def _terms(draw: DrawInput) -> float:
 
 def close(goal: Continuous, output: Tensor, policy: Policy, *, places: bool) -> Finding:
     """Whether the finite masks agree and every error is within its limit."""
-    finite = torch.isfinite(output)
-    if goal.exact.finite is None:
-        strange = ~finite if not bool(finite.all()) else None
-    else:
-        strange = (finite != goal.exact.finite) | (~finite & (output != goal.signs))
+    strange = _strange(goal, output)
     if strange is not None and bool(strange.any()):
         return Finding(fault="not finite as it should be: " + located(strange, output))
     found, (unit, norm, other) = deviation(goal.exact, output), _limits(goal, policy)
@@ -137,6 +148,14 @@ def close(goal: Continuous, output: Tensor, policy: Policy, *, places: bool) -> 
         return Finding(error=error, worst=worst)
     fault = _place(goal, output, other * unit.worst) if places else "wrong"
     return Finding(fault=fault, error=error, worst=worst)
+
+
+def _strange(goal: Continuous, output: Tensor) -> Tensor | None:
+    """Where the output is infinite or NaN and should not be, or the other way; None: nowhere."""
+    if goal.exact.finite is None:
+        return None if all_finite(output) else ~torch.isfinite(output)
+    finite = torch.isfinite(output)
+    return (finite != goal.exact.finite) | (~finite & (output != goal.signs))
 
 
 def _limits(goal: Continuous, policy: Policy) -> tuple[Deviation, float, float]:

@@ -169,6 +169,8 @@ def _steps(
     others = [s for s in loaded.shapes if s not in (heavy, full)]
     if contract.shapes is ShapePolicy.FAMILY:
         others = family(loaded)
+    elif not thorough:
+        others = []  # the winner meets them when it is confirmed
     yield from (_Step(s, ZERO_MEAN, _seed(seed, SEEDS + k)) for k, s in enumerate(others))
     if full != heavy:
         yield from (_Step(full, d, _seed(seed, 2 * SEEDS)) for d in FEW)

@@ -69,3 +69,12 @@ def resident(pid: int) -> int:
         fields = Path(f"/proc/{pid}/statm").read_text().split()
         return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGESIZE")
     return 0
+
+
+def minor_faults(pid: int) -> int:
+    """Pages that a process had to map so far; 0 when it has gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(text.rpartition(")")[2].split()[7])

@@ -6,6 +6,7 @@ Answers are read out of the child's memory, without its help.
 import ctypes
 import json
 import time
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,11 +170,11 @@ class Side:
         base, done = ctypes.addressof(view), 0
         for first in range(0, len(pieces), 1000):
             part = pieces[first : first + 1000]
-            remote = (_Vector * len(part))(*[_Vector(a, n) for a, n in part])
+            numbers = array("Q", [n for piece in part for n in piece])
+            remote = (_Vector * len(part)).from_buffer(numbers)
             done += self._read_memory(base + done, remote, sum(n for _, n in part))
 
     def _read_memory(self, base: int, remote: Any, size: int) -> int:
-        local = _Vector(base, size)
         got = 0
         while got < size:
             local = _Vector(base + got, size - got)
@@ -183,7 +184,8 @@ class Side:
             if count <= 0:
                 raise self._unreadable(ctypes.get_errno())
             got += count
-            _advance(remote, count)
+            if got < size:
+                _advance(remote, count)
         return size
 
     def _unreadable(self, code: int) -> Exception:

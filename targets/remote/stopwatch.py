@@ -98,12 +98,12 @@ def _fractions() -> list[float]:
 
 def _spots(places: Sequence[Output], fractions: Sequence[float]) -> list[tuple[int, int]]:
     """Pieces spread over the outputs."""
-    full = [p for p in places if p.nbytes]
+    full = [(p.address, size) for p in places if (size := p.nbytes)]
     spots = []
     for number, fraction in enumerate(fractions if full else ()):
-        place = full[number % len(full)]
-        size = min(PIECE_BYTES, place.nbytes)
-        spots.append((place.address + int(fraction * (place.nbytes - size)), size))
+        address, size = full[number % len(full)]
+        piece = min(PIECE_BYTES, size)
+        spots.append((address + int(fraction * (size - piece)), piece))
     return spots
 
 

@@ -7,6 +7,7 @@ and a random part of the answers is compared in full afterwards.
 
 import gc
 import math
+import os
 import random
 import statistics
 import time
@@ -24,13 +25,15 @@ from targets.remote.bench import COMPILED, Bench
 from targets.remote.contents import Content, Contents
 from targets.remote.draws import DrawInput, parameters
 from targets.remote.numerics import Expected, compare, expected
+from targets.remote.processes import minor_faults
 from targets.remote.side import Side, SideFault
 from targets.remote.stopwatch import Answer, time_batch, time_call, time_null
 
 T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 """Student's t for a 95 % interval of the mean of n values."""
 TURN_S = 0.008
-BLOCKS = 10
+BLOCKS, FEW_BLOCKS = 8, 6
+"""A pair, confirming or exploring: more pairs narrow the interval, more blocks hardly."""
 PAIR_S = 1.5
 """Calls of one side and pair may take so long; fewer blocks then, never below LEAST_BLOCKS."""
 LEAST_BLOCKS = 4
@@ -39,9 +42,11 @@ SINGLE_S = 0.001
 BATCH = 16
 SETS = 3
 SETS_BYTES = 128 << 20
-WARM_UP_S = 0.5
-CHECKED = 3
-"""Calls of the candidate a pair that are compared in full: two at random and the last."""
+WARM_UP_S = 1.0
+FEW_FAULTS = 64
+CHECKED = 1
+"""Calls of the candidate a pair that are compared in full, at random, where the job is thorough;
+else one call of one pair, so that exploring stays cheap: the winner is confirmed."""
 CLEARLY_SLOWER = 0.8
 FROZEN_NS = 200_000
 """Processor time below this over another's turn is the stop signal itself."""
@@ -71,8 +76,12 @@ class PairTimes:
     void: bool = False
 
     def ratio(self, over: str, under: str) -> float:
-        """Median over the blocks of one side's time over another's."""
-        return statistics.median(self.ratios(over, under))
+        """Median over the blocks of one side's time over that of another's.
+
+        A stolen core doubles every fifth block of either side (2 cores, shared): two medians
+        bear that, the median of ratios would meet it in every third.
+        """
+        return statistics.median(self.blocks[over]) / statistics.median(self.blocks[under])
 
     def ratios(self, over: str, under: str) -> list[float]:
         """One a block."""
@@ -80,9 +89,11 @@ class PairTimes:
         return [a / b for a, b in both]
 
 
-def form_of(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> Form:
+def form_of(
+    call_s: float, size: int, answer: Sequence[torch.Tensor], *, most: int = BLOCKS
+) -> Form:
     """The form for a baseline that takes `call_s`, `size` bytes of inputs and such an answer."""
-    blocks = max(LEAST_BLOCKS, min(BLOCKS, int(PAIR_S / max(call_s, TURN_S))))
+    blocks = max(LEAST_BLOCKS, min(most, int(PAIR_S / max(call_s, TURN_S))))
     if call_s >= SINGLE_S or not answer:
         sets = max(1, min(SETS, SETS_BYTES // size))
         messages = max(1, min(8, round(TURN_S / call_s)))
@@ -103,11 +114,15 @@ class Race:
         self.state = parameters(bench.loaded, shape, bench.seed + 11)
         self._random = random.Random(bench.seed + 13)
         self._stood: dict[str, int] = {}
+        self._pairs = 0
+        self._checked_pair = self._random.randint(1, max(1, bench.job.pairs))
         self._example = _hollow(self._expected(self.contents.fresh()))
-        self.form = form_of(choice.seconds, self.contents.bytes, self._example)
+        most = BLOCKS if bench.job.thorough else FEW_BLOCKS
+        self.form = form_of(choice.seconds, self.contents.bytes, self._example, most=most)
 
     def run(self, floor_us: float | None) -> Timing | None:
         """None when no pair could be finished in time. Raises SideFault."""
+        gc.collect()
         pairs: list[PairTimes] = []
         tries = 0
         took = 0.0
@@ -202,8 +217,13 @@ class Race:
         self._stood[side.name] = side.child.cpu_ns()
 
     def _warm_up(self, side: Side) -> None:
-        """The timed messages until two neighbours agree within a tenth, or for half a second."""
+        """The timed messages over all input sets until neighbours agree within a tenth.
+
+        Pages are part of it: a fresh heap faults on every call until it is full (7 calls of
+        8,192 faults each, 19 ms instead of 4, with 256 MB of it); so as long as calls fault, on.
+        """
         until, last = time.monotonic() + WARM_UP_S, math.inf
+        self._touch(side, until)
         while time.monotonic() < until:
             contents = self._fresh()
             took = self._message(side, contents, 0).seconds
@@ -212,13 +232,23 @@ class Race:
                 return
             last = took
 
+    def _touch(self, side: Side, until: float) -> None:
+        """A call on each input set, and on until calls map no new pages."""
+        number, before = 0, -FEW_FAULTS
+        while time.monotonic() < until:
+            now = minor_faults(side.child.pid)
+            if number > self.form.sets and now - before < FEW_FAULTS:
+                return
+            before = now
+            side.call(number % self.form.sets)
+            number += 1
+
     def _blocks(self, sides: Sequence[Side], times: PairTimes) -> None:
         order = self._random.sample(sides, len(sides))
         total = self.form.blocks * self.form.messages
-        checked = {*(self._random.randrange(total) for _ in range(CHECKED - 1)), total - 1}
+        checked = set(self._random.sample(range(total), self._checks()))
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # the judge's own idle OpenMP threads would spin
-        gc.collect()
         gc.disable()
         try:
             for block in range(self.form.blocks):
@@ -233,6 +263,13 @@ class Race:
         finally:
             gc.enable()
             torch.set_num_threads(threads)
+
+    def _checks(self) -> int:
+        """How many calls of the coming pair are compared in full."""
+        self._pairs += 1
+        if self.bench.job.thorough:
+            return CHECKED
+        return int(self._pairs == self._checked_pair)
 
     def _fresh(self) -> list[Content]:
         return [self.contents.fresh() for _ in range(self.form.batch)]
@@ -283,8 +320,10 @@ class Race:
         content = contents[k]
         content.complete()
         try:
+            torch.set_num_threads(len(os.sched_getaffinity(0)))
             self._compare(side, content, answer, k)
         finally:
+            torch.set_num_threads(1)
             content.withdraw()
             side.thaw()
 

@@ -1,0 +1,39 @@
+# Everything happens in .venv inside this checkout; `make demo` is the place to start.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+# By content, not by date: a second call, or a fresh checkout of the same file, installs nothing.
+STAMP := $(VENV)/.installed-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
+TORCH := torch==2.13.0
+DEMO := mish softplus tanh_gelu_gate row_logsumexp fused_add_rms_norm layer_norm cumsum kl_div
+STEPS := 2
+RUNS := runs
+
+.PHONY: demo install lint test check
+.DELETE_ON_ERROR:
+
+demo: $(STAMP)  ## port some operators on this processor: no key, no GPU
+	@$(VENV)/bin/kforge port $(DEMO) --device cpu --steps $(STEPS) --runs $(RUNS)
+
+install: $(STAMP)
+
+$(STAMP):
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "kforge needs python3 3.11 or later, found: $$(python3 --version 2>&1)" >&2; exit 1; }
+	@echo "installing into $(VENV): some minutes, once" >&2
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || python3 -m venv --clear $(VENV)
+	$(PYTHON) -m pip install --quiet '$(TORCH)'
+	$(PYTHON) -m pip install --quiet --editable '.[dev]'
+	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+lint: $(STAMP)  ## formatting, rules, types, direction of imports
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+test: $(STAMP)  ## all tests that need no GPU, no other machine and no model
+	$(PYTHON) -m pytest -m 'not gpu and not net and not llm'
+
+check: lint test  ## all that CI runs

@@ -1,0 +1,106 @@
+"""Both agents on a model behind a real HTTP endpoint, with the real compiler, judge and ledger."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from data.store import Ledger
+from tests.agents.scripted_server import ScriptedServer, closed_port
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).parents[2]
+OPERATOR = Path(__file__).parent / "clamped.py"
+MODULE = """A kernel.
+
+```python
+import torch
+from torch import nn
+from kforge_launch import kernels
+
+K = kernels(r'''
+extern "C" void clamped(const float* x, float* y, long n) {{
+{body}
+}}
+''')
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        K.clamped(args=(x, y, x.numel()))
+        return y
+```
+"""
+ONE = "float v = x[i] * 2.0f + 1.0f; y[i] = v < 0.0f ? 0.0f : (v > 6.0f ? 6.0f : v);"
+BROKEN = MODULE.format(body="  for (long i = 0; i < n; ++i) y[i] = scale * x[i];")
+WRONG = MODULE.format(body=f"  for (long i = 0; i < n - 5; ++i) {{ {ONE} }}")
+SLOW = MODULE.format(
+    body=f"  for (long r = 0; r < 8; ++r)\n  for (volatile long j = 0; j < n; ++j) {{ long i = j; {ONE} }}"
+)
+FAST = MODULE.format(body=f"#pragma omp parallel for simd\n  for (long i = 0; i < n; ++i) {{ {ONE} }}")
+ADVICE = json.dumps(
+    {
+        "bottleneck": "memory",
+        "evidence": [],
+        "change": "use every thread and vector instructions in one pass",
+        "tag": "vectorize",
+        "parameters": {},
+        "expected_gain": 4.0,
+        "confidence": 0.9,
+    }
+)
+
+
+def port(runs: Path, url: str, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        str(Path(sys.executable).with_name("kforge")),
+        *("port", str(OPERATOR), "--device", "cpu"),
+        *("--agents", "llm", "--model", "openai/scripted", "--api-base", url),
+        *("--engine", "local", "--runs", str(runs), "--steps", "4", "--json", *more),
+    ]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_loop_mends_and_speeds_up_a_models_kernel(tmp_path: Path) -> None:
+    """Does not compile, wrong, slow, fast: verdicts in order, and each prompt has what it needs."""
+    replies = [BROKEN, WRONG, SLOW, FAST]
+    with ScriptedServer(generator=[*replies], analyst=[ADVICE]) as model:
+        done = port(tmp_path, model.url)
+        assert done.returncode == 0, done.stderr
+        prompts, advised = model.prompts("generator"), model.prompts("analyst")
+        spent = model.count
+        again = port(tmp_path, model.url)
+        assert again.returncode == 0
+        assert model.count == spent, "a paid reply was paid again"
+    rows = Ledger(tmp_path).connect().execute(
+        "SELECT verdict, mode FROM iterations ORDER BY step"
+    )
+    verdicts = [v for v, _ in rows.fetchall()]
+    assert verdicts[:3] == ["BUILD_FAILED", "WRONG", "CORRECT"]
+    assert verdicts[3] in ("CORRECT", "FASTER")
+    assert "scale" in prompts[1]
+    assert "was not declared" in prompts[1]
+    assert "wrong" in prompts[2].lower()
+    assert advised
+    assert "bandwidth_share" in advised[0] or "time_us" in advised[0]
+    assert "vectorize" in prompts[3] or "vector" in prompts[3]
+    usage = Ledger(tmp_path).connect().execute(
+        "SELECT count(*), sum(prompt_tokens), count(cost_usd) FROM llm_calls"
+    )
+    count, tokens, priced = usage.fetchall()[0]
+    assert count == spent
+    assert tokens > 0
+    assert priced == 0, "nobody knows this model's price"
+
+
+def test_a_dead_endpoint_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    """Nobody listens: exit 1, one line that names the endpoint, no traceback."""
+    done = port(tmp_path, f"http://127.0.0.1:{closed_port()}/v1")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "127.0.0.1" in done.stderr.splitlines()[-1]
