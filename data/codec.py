@@ -17,7 +17,8 @@ def dumps(value: object) -> str:
 
 def loads(kind: type[T], text: str) -> T:
     """The record in `text`; ValueError or TypeError when it is none."""
-    return decode(kind, json.loads(text))
+    value: T = decode(kind, json.loads(text))
+    return value
 
 
 def encode(value: object) -> Any:
@@ -52,7 +53,7 @@ def decode(kind: Any, value: Any) -> Any:
         return tuple(decode(get_args(kind)[0], v) for v in value)
     if origin is dict:
         return {k: decode(get_args(kind)[1], v) for k, v in value.items()}
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         known = {f.name for f in fields(kind) if f.init}
         return kind(**{k: decode(hints[k], v) for k, v in value.items() if k in known})

@@ -1,8 +1,8 @@
 """A campaign: operators x devices under one contract, and how one of its pairs is ported."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from agents import loop
@@ -91,6 +91,7 @@ class PairResult:
     new_steps: int
     """Steps done now; the others were on record."""
     seconds: float
+    """Of all its steps, whenever they were done."""
 
 
 def identify(campaign: Campaign) -> Campaign:
@@ -141,7 +142,6 @@ async def run_pair(
     on_step: OnStep | None = None,
 ) -> PairResult:
     """Port one pair, going on from what the ledger holds of it."""
-    started = time.monotonic()
     runs = Path(campaign.runs)
     with claimed(runs, pair):
         ledger = Ledger(runs)
@@ -151,7 +151,7 @@ async def run_pair(
         history = await _ported(campaign, pair, known, _told(iterate or loop.step, on_step))
         if len(history) > len(known):
             ledger.compact(pair.run_id, pair.operator.hash, pair.device.name)
-    return summary(history, pair, len(history) - len(known), time.monotonic() - started)
+    return summary(history, pair, len(history) - len(known))
 
 
 async def _ported(
@@ -195,9 +195,7 @@ def _tell(on_step: OnStep | None, iteration: Iteration) -> None:
         on_step(iteration)
 
 
-def summary(
-    history: tuple[Iteration, ...], pair: Pair, new_steps: int, seconds: float
-) -> PairResult:
+def summary(history: tuple[Iteration, ...], pair: Pair, new_steps: int) -> PairResult:
     """How the pair ended: the confirmed winner, else the last row."""
     shown = _deciding(history)
     confirmed = shown.right and shown.move.mode is Mode.CONFIRM
@@ -213,8 +211,14 @@ def summary(
         needs_review=shown.needs_review,
         steps=sum(i.candidate is not None for i in history),
         new_steps=new_steps,
-        seconds=seconds,
+        seconds=sum(_seconds(i) for i in history),
     )
+
+
+def _seconds(iteration: Iteration) -> float:
+    """How long the step took, waiting for the device included."""
+    ended, started = (datetime.fromisoformat(t) for t in (iteration.ended_at, iteration.started_at))
+    return (ended - started).total_seconds()
 
 
 def _deciding(history: tuple[Iteration, ...]) -> Iteration:

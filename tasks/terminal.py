@@ -20,6 +20,9 @@ from tasks.running import said
 MACHINES = logging.getLogger("kforge")
 """What machines have to say while a campaign waits: who holds the device, what was restarted."""
 
+WIDE = 200
+"""Columns where nobody wraps: a pipe or a file."""
+
 
 class Lines(logging.Handler):
     """Log records as lines among the progress."""
@@ -134,7 +137,5 @@ def print_results(results: Sequence[PairResult]) -> None:
         table.add_row(*(str(cell) for cell in row.values()))
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
-        console = Console(
-            highlight=False, markup=False, width=max(console.measure(table).maximum, 80)
-        )
+        console = Console(highlight=False, markup=False, width=WIDE)
     console.print(table)

@@ -40,9 +40,12 @@ ONE = "float v = x[i] * 2.0f + 1.0f; y[i] = v < 0.0f ? 0.0f : (v > 6.0f ? 6.0f :
 BROKEN = MODULE.format(body="  for (long i = 0; i < n; ++i) y[i] = scale * x[i];")
 WRONG = MODULE.format(body=f"  for (long i = 0; i < n - 5; ++i) {{ {ONE} }}")
 SLOW = MODULE.format(
-    body=f"  for (long r = 0; r < 8; ++r)\n  for (volatile long j = 0; j < n; ++j) {{ long i = j; {ONE} }}"
+    body="for (long r = 0; r < 8; ++r) for (volatile long j = 0; j < n; ++j)"
+    f" {{ long i = j; {ONE} }}"
 )
-FAST = MODULE.format(body=f"#pragma omp parallel for simd\n  for (long i = 0; i < n; ++i) {{ {ONE} }}")
+FAST = MODULE.format(
+    body=f"#pragma omp parallel for simd\n  for (long i = 0; i < n; ++i) {{ {ONE} }}"
+)
 ADVICE = json.dumps(
     {
         "bottleneck": "memory",
@@ -77,9 +80,7 @@ def test_the_loop_mends_and_speeds_up_a_models_kernel(tmp_path: Path) -> None:
         again = port(tmp_path, model.url)
         assert again.returncode == 0
         assert model.count == spent, "a paid reply was paid again"
-    rows = Ledger(tmp_path).connect().execute(
-        "SELECT verdict, mode FROM iterations ORDER BY step"
-    )
+    rows = Ledger(tmp_path).connect().execute("SELECT verdict, mode FROM iterations ORDER BY step")
     verdicts = [v for v, _ in rows.fetchall()]
     assert verdicts[:3] == ["BUILD_FAILED", "WRONG", "CORRECT"]
     assert verdicts[3] in ("CORRECT", "FASTER")
@@ -89,8 +90,10 @@ def test_the_loop_mends_and_speeds_up_a_models_kernel(tmp_path: Path) -> None:
     assert advised
     assert "bandwidth_share" in advised[0] or "time_us" in advised[0]
     assert "vectorize" in prompts[3] or "vector" in prompts[3]
-    usage = Ledger(tmp_path).connect().execute(
-        "SELECT count(*), sum(prompt_tokens), count(cost_usd) FROM llm_calls"
+    usage = (
+        Ledger(tmp_path)
+        .connect()
+        .execute("SELECT count(*), sum(prompt_tokens), count(cost_usd) FROM llm_calls")
     )
     count, tokens, priced = usage.fetchall()[0]
     assert count == spent

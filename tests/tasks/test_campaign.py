@@ -67,8 +67,8 @@ def test_an_unwritable_folder_is_one_line(tmp_path: Path) -> None:
 
 def test_two_processes_do_not_port_one_pair(tmp_path: Path) -> None:
     """The second is refused while the first holds the pair, and not afterwards."""
-    with claimed(tmp_path, pair()):
-        with pytest.raises(MisuseError, match="another process"), claimed(tmp_path, pair()):
-            pass
-    with claimed(tmp_path, pair()):
+    first, second, third = (claimed(tmp_path, pair()) for _ in range(3))
+    with first, pytest.raises(MisuseError, match="another process"), second:
+        pass
+    with third:
         pass
