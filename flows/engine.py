@@ -19,6 +19,7 @@ from tasks.terminal import Terminal, print_results
 INTERRUPTED = 130
 CLIENT = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",  # the UI has the logs, stderr progress
+    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "flows,tasks,agents,targets,data",
     "PREFECT_CLIENT_MAX_RETRIES": "20",  # SQLite answers 503 when locked (PREFECT.md, section 2)
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

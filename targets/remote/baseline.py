@@ -16,7 +16,8 @@ import torch
 from data.records import digest
 from targets.remote.bench import COMPILED, EAGER, Bench
 from targets.remote.draws import parameters, refill
-from targets.remote.side import Side, SideFault
+from targets.remote.output import SideFault
+from targets.remote.side import Side
 
 ROUNDS = 7
 NEAR = 0.98

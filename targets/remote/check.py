@@ -12,7 +12,8 @@ from targets.remote.distributions import domains
 from targets.remote.draws import DrawInput, affordable, plan
 from targets.remote.numerics import Expected, compare, expected, structure
 from targets.remote.operator import LoadedOperator
-from targets.remote.side import Output, Side, SideFault
+from targets.remote.output import Output, SideFault
+from targets.remote.side import Side
 
 REPEATS = 20
 """Calls on equal input: six missed a rare race (JUDGE.md, section 3)."""

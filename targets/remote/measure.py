@@ -17,8 +17,8 @@ from targets.remote.check import Check, read
 from targets.remote.draws import OFFICIAL_DRAW, SMALL, draw
 from targets.remote.numerics import compare, expected
 from targets.remote.operator import LoadedOperator
+from targets.remote.output import SideFault
 from targets.remote.roofline import floor_us
-from targets.remote.side import SideFault
 from targets.remote.sizing import sizes
 from targets.remote.timing import Race
 from targets.remote.zygote import Zygote

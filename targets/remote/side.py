@@ -8,7 +8,6 @@ import json
 import time
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,49 +15,16 @@ import torch
 
 from data.errors import MachineError
 from data.records import RunStatus
-from targets.remote.arena import Arena, dtype_of, pack, span
+from targets.remote.arena import Arena, pack
 from targets.remote.channel import PREFIX, Closed, Late, Malformed
 from targets.remote.offspring import Child
+from targets.remote.output import Output, SideFault, output
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_DIMENSIONS = 64
 
 
 class _Vector(ctypes.Structure):
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What went wrong in a child: the candidate's fault, a value."""
-
-    status: RunStatus
-    detail: str
-
-
-class SideFault(Exception):  # noqa: N818 (carries a Fault through the judge to `measure`)
-    """Raised by every method of a Side; `measure` makes a result of it, it goes no further."""
-
-    def __init__(self, status: RunStatus, detail: str) -> None:
-        super().__init__(detail)
-        self.fault = Fault(status, detail)
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where a child says that an output lies."""
-
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    address: int
-    value: object = None
-    """An output that is no tensor: a Python number, text or None."""
-    plain: bool = False
-
-    @property
-    def nbytes(self) -> int:
-        return int(span(self.shape, self.strides) * self.dtype.itemsize)
 
 
 class Side:
@@ -218,7 +184,7 @@ class Side:
     def read_answer(self, answer: Mapping[str, Any]) -> list[Output]:
         """The places that an answer names; raises SideFault for anything but plain tensors."""
         try:
-            return [_output(o) for o in answer["outputs"]]
+            return [output(o) for o in answer["outputs"]]
         except SideFault:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
@@ -313,21 +279,6 @@ def _advance(remote: Any, count: int) -> None:
         vector.base = (vector.base or 0) + step
         vector.length -= step
         count -= step
-
-
-def _output(told: Mapping[str, Any]) -> Output:
-    if told["type"] == "value":
-        return Output(torch.uint8, (0,), (1,), 0, told["value"], plain=True)
-    if told["type"] != "tensor":
-        kind = str(told["type"])[:80]
-        raise SideFault(RunStatus.BAD_STRUCTURE, f"an output is {kind}, not a plain CPU tensor")
-    shape, strides = (tuple(int(n) for n in told[k]) for k in ("shape", "strides"))
-    out = Output(dtype_of(str(told["dtype"])), shape, strides, int(told["address"]))
-    if len(shape) != len(strides) or len(shape) > _DIMENSIONS or min((*shape, *strides, 0)) < 0:
-        raise ValueError(f"shape {shape}, strides {strides}")
-    if out.nbytes > int(told["bytes"]):
-        raise SideFault(RunStatus.BAD_STRUCTURE, "an output is larger than its storage")
-    return out
 
 
 def _same_names(

@@ -13,7 +13,8 @@ from time import perf_counter
 from targets.remote.check import read
 from targets.remote.contents import Content
 from targets.remote.numerics import Expected
-from targets.remote.side import Output, Side, message
+from targets.remote.output import Output
+from targets.remote.side import Side, message
 
 PIECES, PIECE_BYTES = 32, 256
 """32 pieces take 14 us; they miss late work of 5 % in one turn of five, in 20 turns never."""

@@ -13,8 +13,6 @@ import statistics
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 
@@ -25,83 +23,26 @@ from targets.remote.bench import COMPILED, Bench
 from targets.remote.contents import Content, Contents
 from targets.remote.draws import DrawInput, parameters
 from targets.remote.numerics import Expected, compare, expected
+from targets.remote.output import SideFault
+from targets.remote.pairs import (
+    BLOCKS,
+    CANDIDATE,
+    FEW_BLOCKS,
+    PARENT,
+    PairTimes,
+    cache_bytes,
+    form_of,
+    spread,
+)
 from targets.remote.processes import minor_faults
-from targets.remote.side import Side, SideFault
+from targets.remote.side import Side
 from targets.remote.stopwatch import Answer, time_batch, time_call, time_null
 
-T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
-"""Student's t for a 95 % interval of the mean of n values."""
-TURN_S = 0.008
-BLOCKS, FEW_BLOCKS = 8, 6
-"""A pair, confirming or exploring: more pairs narrow the interval, more blocks hardly."""
-PAIR_S = 1.5
-"""Calls of one side and pair may take so long; fewer blocks then, never below LEAST_BLOCKS."""
-LEAST_BLOCKS = 4
-SINGLE_S = 0.001
-"""Calls from here on go one by one; shorter ones in batches (the messages take up to 100 us)."""
-BATCH = 16
-SETS = 3
-SETS_BYTES = 128 << 20
 WARM_UP_S = 1.0
 FEW_FAULTS = 64
-CHECKED = 1
-"""Calls of the candidate a pair that are compared in full, at random, where the job is thorough;
-else one call of one pair, so that exploring stays cheap: the winner is confirmed."""
 CLEARLY_SLOWER = 0.8
 FROZEN_NS = 200_000
 """Processor time below this over another's turn is the stop signal itself."""
-CANDIDATE, PARENT = "candidate", "parent"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """How calls of one shape are made."""
-
-    sets: int
-    batch: int
-    """Calls a message; 1: the answer stays in place."""
-    messages: int
-    """A turn."""
-    blocks: int
-
-
-@dataclass(slots=True)
-class PairTimes:
-    """Seconds a call, by side: one entry a block; raw ones of the candidate."""
-
-    blocks: dict[str, list[float]] = field(default_factory=dict)
-    """Median of each turn."""
-    raw: dict[str, list[float]] = field(default_factory=dict)
-    null: list[float] = field(default_factory=list)
-    void: bool = False
-
-    def ratio(self, over: str, under: str) -> float:
-        """Median over the blocks of one side's time over that of another's.
-
-        A stolen core doubles every fifth block of either side (2 cores, shared): two medians
-        bear that, the median of ratios would meet it in every third.
-        """
-        return statistics.median(self.blocks[over]) / statistics.median(self.blocks[under])
-
-    def ratios(self, over: str, under: str) -> list[float]:
-        """One a block."""
-        both = zip(self.blocks[over], self.blocks[under], strict=True)
-        return [a / b for a, b in both]
-
-
-def form_of(
-    call_s: float, size: int, answer: Sequence[torch.Tensor], *, most: int = BLOCKS
-) -> Form:
-    """The form for a baseline that takes `call_s`, `size` bytes of inputs and such an answer."""
-    blocks = max(LEAST_BLOCKS, min(most, int(PAIR_S / max(call_s, TURN_S))))
-    if call_s >= SINGLE_S or not answer:
-        sets = max(1, min(SETS, SETS_BYTES // size))
-        messages = max(1, min(8, round(TURN_S / call_s)))
-        return Form(sets=sets, batch=1, messages=messages, blocks=blocks)
-    room = max(1, SETS_BYTES // (size + sum(t.numel() * t.element_size() for t in answer)))
-    batch = max(1, min(BATCH, room, math.ceil(2 * SINGLE_S / call_s)))
-    messages = max(1, min(4, round(TURN_S / 2 / (batch * call_s))))
-    return Form(sets=max(batch, min(SETS, room)), batch=batch, messages=messages, blocks=blocks)
 
 
 class Race:
@@ -114,8 +55,6 @@ class Race:
         self.state = parameters(bench.loaded, shape, bench.seed + 11)
         self._random = random.Random(bench.seed + 13)
         self._stood: dict[str, int] = {}
-        self._pairs = 0
-        self._checked_pair = self._random.randint(1, max(1, bench.job.pairs))
         self._example = _hollow(self._expected(self.contents.fresh()))
         most = BLOCKS if bench.job.thorough else FEW_BLOCKS
         self.form = form_of(choice.seconds, self.contents.bytes, self._example, most=most)
@@ -161,10 +100,10 @@ class Race:
 
     def _timing(self, pairs: Sequence[PairTimes], floor_us: float | None) -> Timing:
         base = self.choice.name
-        ratio, low, high = _spread(pairs, base)
+        ratio, low, high = spread(pairs, base)
         parent: tuple[float | None, float | None, float | None] = (None, None, None)
         if self.bench.job.parent_source is not None:
-            parent = _spread(pairs, PARENT)
+            parent = spread(pairs, PARENT)
         samples = tuple(s * 1e6 for p in pairs for s in p.raw[CANDIDATE])
         return Timing(
             shape=self.shape,
@@ -246,7 +185,7 @@ class Race:
     def _blocks(self, sides: Sequence[Side], times: PairTimes) -> None:
         order = self._random.sample(sides, len(sides))
         total = self.form.blocks * self.form.messages
-        checked = set(self._random.sample(range(total), self._checks()))
+        checked = self._checked(total)
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # the judge's own idle OpenMP threads would spin
         gc.disable()
@@ -264,12 +203,13 @@ class Race:
             gc.enable()
             torch.set_num_threads(threads)
 
-    def _checks(self) -> int:
-        """How many calls of the coming pair are compared in full."""
-        self._pairs += 1
-        if self.bench.job.thorough:
-            return CHECKED
-        return int(self._pairs == self._checked_pair)
+    def _checked(self, total: int) -> set[int]:
+        """Which calls of the candidate are compared in full, drawn anew for each pair.
+
+        A late one, since some candidates count calls; where it confirms any other one too.
+        """
+        late = self._random.randrange(total // 2, total)
+        return {late, self._random.randrange(total)} if self.bench.job.thorough else {late}
 
     def _fresh(self) -> list[Content]:
         return [self.contents.fresh() for _ in range(self.form.batch)]
@@ -349,38 +289,8 @@ class Race:
         return expected(self.bench.loaded, draw, self.bench.job.contract)
 
 
-def _spread(pairs: Sequence[PairTimes], over: str) -> tuple[float, float, float]:
-    """Over the pairs; over the blocks where there is only one pair."""
-    if len(pairs) == 1:
-        return interval(pairs[0].ratios(over, CANDIDATE))
-    return interval([p.ratio(over, CANDIDATE) for p in pairs])
-
-
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Median of the ratios and the 95 % interval: mean -+ t sd / sqrt(n) of their logarithms.
-
-    >>> [round(v, 3) for v in interval([1.0, 2.0, 4.0])]
-    [2.0, 0.358, 11.175]
-    """
-    logs = [math.log(v) for v in values]
-    middle, mean = statistics.median(values), statistics.fmean(logs)
-    half = T95[min(len(logs), 10)] * statistics.stdev(logs) / math.sqrt(len(logs))
-    return middle, min(middle, math.exp(mean - half)), max(middle, math.exp(mean + half))
-
-
 def _hollow(exp: Expected | None) -> list[torch.Tensor]:
     """Tensors of the outputs' form; empty when one is no tensor or nothing is known."""
     if exp is None or any(goal.content is None for goal in exp.goals):
         return []
     return [torch.zeros(goal.shape, dtype=dtype_of(goal.dtype)) for goal in exp.goals]
-
-
-def cache_bytes() -> float:
-    """Last-level cache of this machine as the kernel lists it; 0 where it does not."""
-    for index in ("index3", "index2"):
-        try:
-            text = Path(f"/sys/devices/system/cpu/cpu0/cache/{index}/size").read_text().strip()
-        except OSError:
-            continue
-        return float(text.rstrip("KM")) * (1 << (20 if text.endswith("M") else 10))
-    return 0.0

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from data.records import RunStatus
+from targets.remote.output import SideFault
 from targets.remote.sandbox import UNSHARE
-from targets.remote.side import Side, SideFault
+from targets.remote.side import Side
 from tests.targets.rig import Rig
 
 TOKEN = "kforge-canary-3141"

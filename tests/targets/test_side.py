@@ -7,7 +7,7 @@ import torch
 
 from data.records import RunStatus
 from targets.remote.check import same
-from targets.remote.side import SideFault
+from targets.remote.output import SideFault
 from tests.targets.rig import Rig
 
 WRAP = """

@@ -8,7 +8,7 @@ import torch
 from data.records import Operator, RunStatus
 from targets.remote.contents import Contents
 from targets.remote.operator import LoadedOperator
-from targets.remote.timing import form_of, interval
+from targets.remote.pairs import form_of, interval
 from tests.targets.rig import ADD, HONEST, Rig
 from tests.targets.test_measure import REAL, add
 

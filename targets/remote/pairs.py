@@ -1,0 +1,105 @@
+"""How the times of a pair are taken and what they say: forms of turns, ratios, intervals."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
+"""Student's t for a 95 % interval of the mean of n values."""
+TURN_S = 0.008
+BLOCKS, FEW_BLOCKS = 8, 6
+"""A pair, confirming or exploring: more pairs narrow the interval, more blocks hardly."""
+PAIR_S = 1.5
+"""Calls of one side and pair may take so long; fewer blocks then, never below LEAST_BLOCKS."""
+LEAST_BLOCKS = 4
+SINGLE_S = 0.001
+"""Calls from here on go one by one; shorter ones in batches (the messages take up to 100 us)."""
+BATCH = 16
+SETS = 3
+SETS_BYTES = 128 << 20
+CANDIDATE, PARENT = "candidate", "parent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How calls of one shape are made."""
+
+    sets: int
+    batch: int
+    """Calls a message; 1: the answer stays in place."""
+    messages: int
+    """A turn."""
+    blocks: int
+
+
+@dataclass(slots=True)
+class PairTimes:
+    """Seconds a call, by side: one entry a block; raw ones of the candidate."""
+
+    blocks: dict[str, list[float]] = field(default_factory=dict)
+    """Median of each turn."""
+    raw: dict[str, list[float]] = field(default_factory=dict)
+    null: list[float] = field(default_factory=list)
+    void: bool = False
+
+    def ratio(self, over: str, under: str) -> float:
+        """Median over the blocks of one side's time over that of another's.
+
+        A stolen core doubles every fifth block of either side (2 cores, shared): two medians
+        bear that, the median of ratios would meet it in every third.
+        """
+        return statistics.median(self.blocks[over]) / statistics.median(self.blocks[under])
+
+    def ratios(self, over: str, under: str) -> list[float]:
+        """One a block."""
+        both = zip(self.blocks[over], self.blocks[under], strict=True)
+        return [a / b for a, b in both]
+
+
+def form_of(
+    call_s: float, size: int, answer: Sequence[torch.Tensor], *, most: int = BLOCKS
+) -> Form:
+    """The form for a baseline that takes `call_s`, `size` bytes of inputs and such an answer."""
+    blocks = max(LEAST_BLOCKS, min(most, int(PAIR_S / max(call_s, TURN_S))))
+    if call_s >= SINGLE_S or not answer:
+        sets = max(1, min(SETS, SETS_BYTES // size))
+        messages = max(1, min(8, round(TURN_S / call_s)))
+        return Form(sets=sets, batch=1, messages=messages, blocks=blocks)
+    room = max(1, SETS_BYTES // (size + sum(t.numel() * t.element_size() for t in answer)))
+    batch = max(1, min(BATCH, room, math.ceil(2 * SINGLE_S / call_s)))
+    messages = max(1, min(4, round(TURN_S / 2 / (batch * call_s))))
+    return Form(sets=max(batch, min(SETS, room)), batch=batch, messages=messages, blocks=blocks)
+
+
+def spread(pairs: Sequence[PairTimes], over: str) -> tuple[float, float, float]:
+    """Over the pairs; over the blocks where there is only one pair."""
+    if len(pairs) == 1:
+        return interval(pairs[0].ratios(over, CANDIDATE))
+    return interval([p.ratio(over, CANDIDATE) for p in pairs])
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Median of the ratios and the 95 % interval: mean -+ t sd / sqrt(n) of their logarithms.
+
+    >>> [round(v, 3) for v in interval([1.0, 2.0, 4.0])]
+    [2.0, 0.358, 11.178]
+    """
+    logs = [math.log(v) for v in values]
+    middle, mean = statistics.median(values), statistics.fmean(logs)
+    half = T95[min(len(logs), 10)] * statistics.stdev(logs) / math.sqrt(len(logs))
+    return middle, min(middle, math.exp(mean - half)), max(middle, math.exp(mean + half))
+
+
+def cache_bytes() -> float:
+    """Last-level cache of this machine as the kernel lists it; 0 where it does not."""
+    for index in ("index3", "index2"):
+        try:
+            text = Path(f"/sys/devices/system/cpu/cpu0/cache/{index}/size").read_text().strip()
+        except OSError:
+            continue
+        return float(text.rstrip("KM")) * (1 << (20 if text.endswith("M") else 10))
+    return 0.0
