@@ -1,0 +1,61 @@
+"""What the documents say of the command line is what it takes."""
+
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+KFORGE = Path(sys.executable).with_name("kforge")
+COMMANDS = ("port", "judge", "query", "show", "devices", "doctor", "server")
+LINE = re.compile(r"^(?:\$ )?(kforge [^#\n]*)", re.MULTILINE)
+
+
+def lines() -> list[tuple[str, str]]:
+    """Each kforge command in a fenced block, with its page."""
+    found = []
+    for page in PAGES:
+        blocks = re.findall(r"^```[^\n]*\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+        for block in blocks:
+            for line in LINE.findall(block):
+                found += [(page.name, part) for part in re.split(r"\s{2,}", line.strip())]
+    return found
+
+
+@cache
+def usage(command: str) -> str:
+    done = subprocess.run(
+        [KFORGE, command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"COLUMNS": "200", "PATH": "/usr/bin", "NO_COLOR": "1", "TERM": "dumb"},
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize(("page", "line"), lines())
+def test_a_documented_command_exists_with_its_options(page: str, line: str) -> None:
+    """A reader can paste it: the command is known and so is every option."""
+    words = shlex.split(line)
+    assert words[1] in COMMANDS, f"{page}: {line}"
+    for option in (w for w in words if w.startswith("--")):
+        assert option in usage(words[1]), f"{page}: {option} in {line}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_documented(command: str) -> None:
+    """No hidden verb."""
+    assert f"kforge {command}" in (ROOT / "README.md").read_text()
+
+
+def test_every_link_leads_somewhere() -> None:
+    """Relative links of the pages exist."""
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
