@@ -4,11 +4,13 @@ import csv
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from data.views import plain, query
 from flows import server
-from tasks import devices, served
+from targets.machines import inventory
+from tasks import served
 
 CELL = 60
 """Characters of a value in a table for people; --json and --csv have all."""
@@ -31,22 +33,7 @@ def print_answer(runs: Path, sql: str, form: str) -> None:
 
 def print_devices(*, as_json: bool) -> None:
     """Each device with what it can do here."""
-    rows = []
-    for device in devices.known():
-        can = devices.capabilities(device)
-        rows.append(
-            {
-                "name": device.name,
-                "vendor": device.vendor,
-                "target": device.target,
-                "arch": device.arch,
-                "machine": device.machine,
-                "compile": can.compile,
-                "execute": can.execute,
-                "time": can.time,
-                "why": can.why,
-            }
-        )
+    rows = [asdict(inventory.capabilities(d)) for d in inventory.devices().values()]
     if as_json:
         for row in rows:
             print(json.dumps(row))

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from data.errors import MisuseError
+from data.errors import MachineError, MisuseError
 from data.operator import find
 from data.records import Contract, LibraryPolicy, Policy, Settings, ShapePolicy
+from targets.machines import inventory
 from tasks import devices
 from tasks.campaign import Campaign, identify
 
@@ -56,7 +57,16 @@ def compose(asked: Asked) -> Campaign:
         model=asked.model,
         api_base=asked.api_base,
     )
+    _compilable(campaign)
     return identify(campaign)
+
+
+def _compilable(campaign: Campaign) -> None:
+    """MachineError, before anything starts, when nothing here can compile for a device."""
+    for device in campaign.devices:
+        report = inventory.capabilities(device)
+        if not report.compile:
+            raise MachineError(f"nothing can be built for {device.name!r}: {report.why}")
 
 
 def word(kind: type[Word], option: str, text: str) -> Word:

@@ -7,6 +7,7 @@ never takes descriptors from a child and never reads more than a limit.
 import contextlib
 import json
 import os
+import select
 import socket
 import struct
 import time
@@ -75,6 +76,11 @@ class Channel:
             raise Malformed(f"a frame of {header_size} + {body_size} bytes")
         rest = self._read(header_size + body_size, deadline, fds)
         return Frame(_header(rest[:header_size]), rest[header_size:], tuple(fds))
+
+    def spoke(self, within_s: float = 0.0) -> bool:
+        """Whether the other side has said something that nobody asked for."""
+        ready, _, _ = select.select([self.socket], [], [], within_s)
+        return bool(ready) and bool(self.socket.recv(1, socket.MSG_PEEK))
 
     def close(self) -> None:
         self.socket.close()

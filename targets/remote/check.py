@@ -20,6 +20,7 @@ REPEATS = 20
 """Calls on equal input: six missed a rare race (JUDGE.md, section 3)."""
 KEPT = 0.5
 """Share of the deadline that further draws leave to tracing and timing."""
+AFTERWARDS_S = 0.2
 FEW_REPEATS = 3
 """On shapes whose calls are too large for many."""
 
@@ -182,6 +183,7 @@ def read(side: Side, places: Sequence[Output], exp: Expected) -> list[object]:
     ]
     fault = structure(exp, hollow)
     if fault is not None:
+        side.expect_silence(AFTERWARDS_S)  # a second answer: the first was not the driver's
         raise SideFault(RunStatus.BAD_STRUCTURE, fault)
     wanted = sum(_output_bytes(exp))
     if sum(p.nbytes for p in places) > 16 * wanted + (1 << 20):

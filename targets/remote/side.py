@@ -94,10 +94,16 @@ class Side:
     def start(self, message: bytes) -> dict[str, Any]:
         """Sends a prepared message and waits for its answer: all that is timed."""
         try:
+            self.expect_silence()
             self.child.channel.send_raw(message)
             return self._received(self._call_s)
         except Closed as error:
             raise self._ended() from error
+
+    def expect_silence(self, within_s: float = 0.0) -> None:
+        """FORGED when an answer lies there that nobody has asked for."""
+        if self.child.channel.spoke(within_s):
+            raise self._forged("an answer before it was asked")
 
     def null(self) -> list[Output]:
         return self.read_answer(self._ask({"op": "null"}))
@@ -214,6 +220,7 @@ class Side:
     ) -> dict[str, Any]:
         """`first`: may compile, so that only the job's deadline counts."""
         try:
+            self.expect_silence()
             self.child.channel.send(header, body, fds=fds)
         except Closed as error:
             raise self._ended() from error

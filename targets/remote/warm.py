@@ -18,11 +18,11 @@ from targets.remote.processes import descendants, send
 from targets.remote.sandbox import Limits, View
 
 
-def main(fd: int) -> None:
+def main(fd: int, judge: int) -> None:
     """The warm process: imports, then one keeper for each connection until its parent dies."""
     listener = socket.socket(fileno=fd)
     signal.signal(signal.SIGTERM, lambda *_: _leave(listener))
-    sandbox.die_with_parent(os.getppid(), number=signal.SIGTERM)
+    sandbox.die_with_parent(judge, number=signal.SIGTERM)
     drive = _warm_up()
     rung = _probe()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -161,4 +161,4 @@ def _reap() -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -44,7 +44,10 @@ class Zygote:
             listener.bind(str(self._folder / "socket"))
             listener.listen(64)
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "targets.remote.warm", str(listener.fileno())],
+                [
+                    *(sys.executable, "-m", "targets.remote.warm"),
+                    *(str(listener.fileno()), str(os.getpid())),
+                ],
                 env={
                     **sandbox.environment(inductor),
                     "TMPDIR": str(warm),
