@@ -7,7 +7,7 @@ FAMILY = "norm"
 OUTPUT = "float"
 SHAPES = {
     "small": {"rows": 67, "cols": 769},
-    "full": {"rows": 4096, "cols": 2048},
+    "full": {"rows": 2048, "cols": 2048},
     "short": {"rows": 32768, "cols": 96},
 }
 
@@ -21,7 +21,7 @@ class Model(nn.Module):
         return self.norm(x)
 
 
-def get_inputs(rows=4096, cols=2048):
+def get_inputs(rows=2048, cols=2048):
     return [torch.randn(rows, cols)]
 
 
@@ -29,9 +29,9 @@ def get_init_inputs(cols=2048, **_):
     return [cols]
 
 
-def flops(rows=4096, cols=2048):
+def flops(rows=2048, cols=2048):
     return 8 * rows * cols
 
 
-def moved_bytes(rows=4096, cols=2048):
+def moved_bytes(rows=2048, cols=2048):
     return 4 * (2 * rows * cols + 2 * cols)

@@ -11,8 +11,8 @@ import torch
 T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 """Student's t for a 95 % interval of the mean of n values."""
 TURN_S = 0.008
-BLOCKS, FEW_BLOCKS = 8, 6
-"""A pair, confirming or exploring: more pairs narrow the interval, more blocks hardly."""
+BLOCKS = 6
+"""A pair: more pairs narrow the interval, more blocks hardly (JUDGE.md, section 4)."""
 PAIR_S = 1.5
 """Calls of one side and pair may take so long; fewer blocks then, never below LEAST_BLOCKS."""
 LEAST_BLOCKS = 4
@@ -60,11 +60,9 @@ class PairTimes:
         return [a / b for a, b in both]
 
 
-def form_of(
-    call_s: float, size: int, answer: Sequence[torch.Tensor], *, most: int = BLOCKS
-) -> Form:
+def form_of(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> Form:
     """The form for a baseline that takes `call_s`, `size` bytes of inputs and such an answer."""
-    blocks = max(LEAST_BLOCKS, min(most, int(PAIR_S / max(call_s, TURN_S))))
+    blocks = max(LEAST_BLOCKS, min(BLOCKS, int(PAIR_S / max(call_s, TURN_S))))
     if call_s >= SINGLE_S or not answer:
         sets = max(1, min(SETS, SETS_BYTES // size))
         messages = max(1, min(8, round(TURN_S / call_s)))

@@ -25,9 +25,7 @@ from targets.remote.draws import DrawInput, parameters
 from targets.remote.numerics import Expected, compare, expected
 from targets.remote.output import SideFault
 from targets.remote.pairs import (
-    BLOCKS,
     CANDIDATE,
-    FEW_BLOCKS,
     PARENT,
     PairTimes,
     cache_bytes,
@@ -55,9 +53,9 @@ class Race:
         self.state = parameters(bench.loaded, shape, bench.seed + 11)
         self._random = random.Random(bench.seed + 13)
         self._stood: dict[str, int] = {}
+        self._pairs = 0
         self._example = _hollow(self._expected(self.contents.fresh()))
-        most = BLOCKS if bench.job.thorough else FEW_BLOCKS
-        self.form = form_of(choice.seconds, self.contents.bytes, self._example, most=most)
+        self.form = form_of(choice.seconds, self.contents.bytes, self._example)
 
     def run(self, floor_us: float | None) -> Timing | None:
         """None when no pair could be finished in time. Raises SideFault."""
@@ -206,10 +204,11 @@ class Race:
     def _checked(self, total: int) -> set[int]:
         """Which calls of the candidate are compared in full, drawn anew for each pair.
 
-        A late one, since some candidates count calls; where it confirms any other one too.
+        A late one, since some candidates count calls; in the first pair any other one too.
         """
         late = self._random.randrange(total // 2, total)
-        return {late, self._random.randrange(total)} if self.bench.job.thorough else {late}
+        self._pairs += 1
+        return {late, self._random.randrange(total)} if self._pairs == 1 else {late}
 
     def _fresh(self) -> list[Content]:
         return [self.contents.fresh() for _ in range(self.form.batch)]
