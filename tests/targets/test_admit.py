@@ -157,3 +157,26 @@ def test_seeing_operator_sees_every_planted_fault() -> None:
     assert admission.oracle_strength == 1.0
     assert {s.name for s in admission.shapes} >= {"small", "full"}
     assert all(s.flops and s.floor_us for s in admission.shapes)
+
+
+def test_a_cut_that_real_values_refuse_is_no_fault_of_the_operator() -> None:
+    """Class indices beyond a halved number of classes: the probes stay at the official shape."""
+    source = """
+import torch
+from torch import nn
+
+CLASSES = 4096
+
+class Model(nn.Module):
+    def forward(self, predictions, targets):
+        return nn.functional.cross_entropy(predictions, targets)
+
+def get_inputs():
+    return [torch.rand(4096, CLASSES), torch.randint(0, CLASSES, (4096,))]
+
+def get_init_inputs():
+    return []
+"""
+    operator = Operator(name="classes", source=source)
+    admission = admit(operator, Contract(), Card(peak_gb_s=20.0), {})
+    assert admission.admitted, admission.reason
