@@ -73,8 +73,5 @@ def resident(pid: int) -> int:
 
 def minor_faults(pid: int) -> int:
     """Pages that a process had to map so far; 0 when it has gone."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0
-    return int(text.rpartition(")")[2].split()[7])
+    fields = _stat(f"/proc/{pid}/stat")
+    return int(fields[7]) if fields else 0
