@@ -105,9 +105,6 @@ class Side:
         if self.child.channel.spoke(within_s):
             raise self._forged("an answer before it was asked")
 
-    def null(self) -> list[Output]:
-        return self.read_answer(self._ask({"op": "null"}))
-
     def poison(self, sizes: Sequence[int]) -> None:
         """NaN into freed blocks of these sizes, bytes."""
         self._ask({"op": "poison", "sizes": list(sizes)})
