@@ -34,7 +34,8 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def ask(ledger: Ledger, sql: str) -> list[dict[str, Any]]:
-    return query(ledger.root, sql).to_pylist()
+    rows: list[dict[str, Any]] = query(ledger.root, sql).to_pylist()
+    return rows
 
 
 def record(ledger: Ledger, *iterations: Iteration) -> None:
