@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ FASTER_ABOVE = 1.02
 """Lower bound of the interval that FASTER needs (DESIGN, section 5)."""
 REVIEW_ABOVE = 10.0
 """A speed-up over the better baseline that somebody should look at (JUDGE.md, section 4)."""
+LONGEST = 1000
+"""Characters of a reason; a candidate chooses what its exceptions say."""
 
 
 class Verdict(StrEnum):
@@ -72,6 +74,21 @@ FAILED: dict[str, Verdict] = {
 
 def judge(contract: Contract, build: BuildResult, run: RunResult | None) -> Judgement:
     """The verdict on a candidate that has source code."""
+    found = _judgement(contract, build, run)
+    return replace(found, reason=_plain(found.reason))
+
+
+def _plain(text: str) -> str:
+    r"""Foreign words as one line that no terminal obeys, cut at LONGEST.
+
+    >>> _plain("wrong\x1b[2J at\n[0]")
+    'wrong [2J at [0]'
+    """
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 4]} ..."
+
+
+def _judgement(contract: Contract, build: BuildResult, run: RunResult | None) -> Judgement:
     if not build.ok:
         return Judgement(verdict=Verdict.BUILD_FAILED, reason=build.detail)
     if run is None:

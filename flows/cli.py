@@ -130,7 +130,8 @@ def judge(  # noqa: PLR0913  (one parameter an option)
     """
     from data.records import Contract  # noqa: PLC0415
     from flows.judging import judge_all  # noqa: PLC0415
-    from tasks.judgement import Terms, subjects  # noqa: PLC0415
+    from tasks.judgement import Terms  # noqa: PLC0415
+    from tasks.subjects import subjects  # noqa: PLC0415
 
     terms = Terms(
         device=device,

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from data.files import ensure_writable
 from tasks import devices
-from tasks.judgement import Ruling, Subject, Terms, exit_code, rulings
+from tasks.judgement import Ruling, Terms, exit_code, rulings
 from tasks.machines import close_machines, machine_for
 from tasks.pages import interval
+from tasks.subjects import Subject
 
 
 def judge_all(given: tuple[Subject, ...], terms: Terms, runs: Path, *, as_json: bool) -> int:

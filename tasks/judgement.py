@@ -1,17 +1,13 @@
 """Judging given kernels: the same machine, evidence and verdict as in the loop."""
 
-import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from agents.loop import CONFIRM_PAIRS
-from data.errors import MisuseError
-from data.operator import find
 from data.records import (
     Admission,
     BuildResult,
@@ -26,6 +22,7 @@ from data.verdict import judge as judge_evidence
 from targets import TARGETS
 from tasks import devices
 from tasks.retry import patiently
+from tasks.subjects import Subject
 
 
 class Machine(Protocol):
@@ -38,16 +35,6 @@ class Machine(Protocol):
     async def measure(self, job: MeasureJob) -> RunResult: ...
 
     def lease(self, device: Device) -> AbstractAsyncContextManager[object]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A file and what it is judged against."""
-
-    candidate: str
-    """The path as it was given."""
-    source: str
-    operator: Operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,63 +85,6 @@ def exit_code(verdicts: list[str]) -> int:
     return 3 if any(v not in (*ACCEPTED, Verdict.UNVERIFIED) for v in verdicts) else 4
 
 
-def subjects(
-    candidates: tuple[str, ...], operator: str | None, pairs: Path | None
-) -> tuple[Subject, ...]:
-    """The files with their operators, all read before anything is judged; MisuseError if amiss."""
-    if pairs is not None:
-        if candidates or operator:
-            raise MisuseError("--pairs stands alone: give no CANDIDATE and no --operator with it")
-        named = _pairs(pairs)
-    elif not candidates:
-        raise MisuseError("no candidate is given; name CANDIDATE.py files or --pairs FILE.jsonl")
-    elif operator is None:
-        raise MisuseError("--operator FILE_OR_NAME says what the candidates are judged against")
-    else:
-        named = [(c, operator) for c in candidates]
-    operators = {name: _operator(name) for name in dict.fromkeys(o for _, o in named)}
-    return tuple(
-        Subject(candidate=c, source=_source(Path(c)), operator=operators[o]) for c, o in named
-    )
-
-
-def _operator(name: str) -> Operator:
-    (found,) = find((name,), None)
-    return found
-
-
-def _pairs(path: Path) -> list[tuple[str, str]]:
-    try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise MisuseError(f"--pairs {path} cannot be read: {error}") from None
-    named = [_pair(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
-    if not named:
-        raise MisuseError(f"--pairs {path} is empty; expected {{candidate, operator}} a line")
-    return named
-
-
-def _pair(path: Path, number: int, line: str) -> tuple[str, str]:
-    try:
-        value = json.loads(line)
-        candidate, operator = value["candidate"], value["operator"]
-    except (ValueError, KeyError, TypeError):
-        candidate = operator = None
-    if not isinstance(candidate, str) or not isinstance(operator, str):
-        raise MisuseError(
-            f'{path}:{number} is no pair; expected {{"candidate": "FILE", "operator": "NAME"}}'
-        )
-    return candidate, operator
-
-
-def _source(path: Path) -> str:
-    """The candidate's text; bytes that are no text become characters that do not compile."""
-    try:
-        return path.read_bytes().decode(errors="replace")
-    except OSError as error:
-        raise MisuseError(f"candidate {path} cannot be read: {error.strerror}") from None
-
-
 async def rulings(
     machine: Machine, given: tuple[Subject, ...], terms: Terms
 ) -> AsyncIterator[Ruling]:
@@ -163,23 +93,38 @@ async def rulings(
     admissions: dict[str, Admission] = {}
     for subject in given:
         began = time.monotonic()
-        key = subject.operator.hash
-        if key not in admissions:
-            admit = partial(machine.admit, subject.operator, terms.contract, device)
-            admissions[key] = await patiently(admit)
-        if admissions[key].admitted:
-            judgement, run = await _judged(machine, subject, device, terms)
-            ruling = _ruling(subject, device, terms, judgement, run)
-        else:
-            ruling = _refused(subject, device, terms, admissions[key])
+        ruling = _unread(subject, device, terms)
+        if ruling is None:
+            key = subject.operator.hash
+            if key not in admissions:
+                admit = partial(machine.admit, subject.operator, terms.contract, device)
+                admissions[key] = await patiently(admit)
+            ruling = await _ruled(machine, subject, terms, admissions[key])
         yield replace(ruling, seconds=round(time.monotonic() - began, 3))
+
+
+def _unread(subject: Subject, device: Device, terms: Terms) -> Ruling | None:
+    """The ruling on a file that holds no source: the machine is not asked."""
+    if subject.fault:
+        judgement = Judgement(verdict=Verdict.BUILD_FAILED, reason=subject.fault)
+    elif not subject.source.strip():
+        judgement = Judgement(verdict=Verdict.NO_CODE, reason="the file is empty")
+    else:
+        return None
+    return _ruling(subject, device, terms, judgement, None)
+
+
+async def _ruled(machine: Machine, subject: Subject, terms: Terms, admission: Admission) -> Ruling:
+    (device,) = devices.find((terms.device,))
+    if not admission.admitted:
+        return _refused(subject, device, terms, admission)
+    judgement, run = await _judged(machine, subject, device, terms)
+    return _ruling(subject, device, terms, judgement, run)
 
 
 async def _judged(
     machine: Machine, subject: Subject, device: Device, terms: Terms
 ) -> tuple[Judgement, RunResult | None]:
-    if not subject.source.strip():
-        return Judgement(verdict=Verdict.NO_CODE, reason="the file is empty"), None
     language = TARGETS[device.target].languages[0]
     compile_it = partial(machine.build, subject.operator, subject.source, language)
     measure = partial(machine.measure, _job(subject, device, terms))

@@ -4,11 +4,9 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
 
-from data.errors import MisuseError
 from data.records import (
     Admission,
     BuildResult,
@@ -20,7 +18,8 @@ from data.records import (
     RunStatus,
 )
 from data.verdict import Outcome
-from tasks.judgement import Ruling, Subject, Terms, exit_code, rulings, subjects
+from tasks.judgement import Ruling, Terms, exit_code, rulings
+from tasks.subjects import Subject
 from tests.data.samples import RELU, timing
 
 TERMS = Terms(device="cpu", contract=Contract(), timed=True, deadline_s=30.0)
@@ -87,6 +86,15 @@ async def test_each_candidate_gets_its_ruling_in_order() -> None:
     assert machine.admitted == ["relu"]
 
 
+async def test_a_file_without_source_costs_no_machine() -> None:
+    """Its fault is the verdict, before anything is admitted, built or measured."""
+    subject = replace(given("x")[0], source="", fault="the file is binary: byte 3 is NUL")
+    machine = Bench()
+    (ruling,) = [r async for r in rulings(machine, (subject,), TERMS)]
+    assert (ruling.verdict, ruling.reason) == ("BUILD_FAILED", subject.fault)
+    assert not machine.admitted
+
+
 async def test_the_fields_are_the_contract() -> None:
     """Other programs read these names, in every line, and nothing else."""
     for ruling in await ruled(Bench(), "fast", "#error"):
@@ -141,30 +149,3 @@ async def test_a_fault_of_ours_is_not_a_verdict() -> None:
 def test_exit_codes(verdicts: list[str], code: int) -> None:
     """Accepted, rejected, undecided."""
     assert exit_code(verdicts) == code
-
-
-def test_pairs_name_their_operators(tmp_path: Path) -> None:
-    """A line holds a candidate and what it is judged against; the path stays as it was given."""
-    operator = tmp_path / "relu.py"
-    operator.write_text(
-        "class Model: ...\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n"
-    )
-    kernel = tmp_path / "kernel.py"
-    kernel.write_bytes(b"\xff not text")
-    lines = tmp_path / "pairs.jsonl"
-    lines.write_text(json.dumps({"candidate": str(kernel), "operator": str(operator)}) + "\n\n")
-    (subject,) = subjects((), None, lines)
-    assert subject.candidate == str(kernel)
-    assert subject.operator.name == "relu"
-    assert subject.source.endswith(" not text")
-
-
-@pytest.mark.parametrize(
-    "line", ["{", "[]", '{"candidate": "a.py"}', '{"candidate": 1, "operator": "b"}']
-)
-def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
-    """Nothing is judged when one line cannot be read."""
-    path = tmp_path / "pairs.jsonl"
-    path.write_text(f"\n{line}\n")
-    with pytest.raises(MisuseError, match=r"pairs\.jsonl:2"):
-        subjects((), None, path)
