@@ -18,9 +18,11 @@ MATERIAL = ("data/operators/", "targets/examples/")
 SHIPPED = (
     "targets/remote/*.py",
     "targets/*.py",
+    "targets/machines/local.py",
     "agents/loop.py",
     "agents/strategy.py",
     "agents/offline/*.py",
+    "tasks/remote/*.py",
     "data/records.py",
     "data/verdict.py",
     "data/techniques.py",

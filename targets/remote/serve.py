@@ -186,7 +186,12 @@ def main() -> None:
     parser.add_argument(
         "--cache", type=Path, required=True, help="folder for what can be made again"
     )
-    cache = parser.parse_args().cache.resolve()
+    run(parser.parse_args().cache)
+
+
+def run(cache: Path) -> None:
+    """Serves stdin and stdout until the end; `cache` is made if it is not there."""
+    cache = cache.resolve()
     for folder in ("peaks", "kernels"):  # an unusable cache shows before torch is imported
         (cache / folder).mkdir(parents=True, exist_ok=True)
     serve(lambda: _prepare(cache), OPS)
