@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from agents import loop
@@ -28,6 +29,7 @@ from tasks.claim import claimed
 from tasks.environment import environment, version_of_the_method
 from tasks.generate import agents_for
 from tasks.machines import machine_for
+from tasks.record import record
 from tasks.stages import stages_for
 
 OnStep = Callable[[Iteration], None]
@@ -168,7 +170,8 @@ async def _ported(
         api_base=campaign.api_base,
         ledger=ledger,
     )
-    stages = stages_for(workers, machine_for(pair.device, Path(campaign.runs)), ledger)
+    machine = machine_for(pair.device, Path(campaign.runs))
+    stages = stages_for(workers, machine, partial(record, ledger))
     return await loop.port(pair, stages, known, iterate)
 
 

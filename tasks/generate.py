@@ -1,41 +1,20 @@
 """The two agents as the loop's stages: retried, paid once, on record before they are judged."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from agents.analyst import LlmAnalyst
 from agents.budget import PAIR_CALLS, PAIR_USD, Budget
 from agents.generator import LlmGenerator
 from agents.llm import LlmClient, Message
-from agents.offline import OfflineGenerator, RuleAnalyst
+from agents.offline import RuleAnalyst
 from data.errors import BudgetError, MisuseError
 from data.records import Counsel, LlmCall, Proposal, Request
 from data.rows import call_key
 from data.store import Ledger
 from data.verdict import Outcome
+from tasks.offline import Agents, Offline
 from tasks.retry import patiently
-
-
-class Agents(Protocol):
-    """The generator and the analyst of a pair."""
-
-    async def propose(self, request: Request) -> Proposal: ...
-
-    async def advise(self, request: Request) -> Counsel: ...
-
-
-class Offline:
-    """No model: templates, schedule search and rules."""
-
-    def __init__(self, seed: int) -> None:
-        self._generator = OfflineGenerator(seed)
-        self._analyst = RuleAnalyst()
-
-    async def propose(self, request: Request) -> Proposal:
-        return await self._generator.propose(request)
-
-    async def advise(self, request: Request) -> Counsel:
-        return await self._analyst.advise(request)
 
 
 class Modelled:

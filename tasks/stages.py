@@ -1,4 +1,7 @@
-"""The loop's stages, joined from agents, target, machine and ledger; shared by both engines."""
+"""The loop's stages, joined from agents, target and machine; the same here and in the archive."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 
 from agents.loop import Stages
 from data.records import (
@@ -11,16 +14,21 @@ from data.records import (
     Profile,
     RunResult,
 )
-from data.store import Ledger
 from targets import TARGETS
 from targets.machines.local import LocalMachine
-from tasks.generate import Agents
-from tasks.record import now, record
+from tasks.offline import Agents
 from tasks.retry import patiently
 
+Keep = Callable[[Iteration], Awaitable[None]]
 
-def stages_for(agents: Agents, machine: LocalMachine, ledger: Ledger) -> Stages:
-    """What `agents.loop.port` asks of the world for one pair."""
+
+def now() -> str:
+    """The time as rows hold it: UTC, microseconds, sortable as text."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def stages_for(agents: Agents, machine: LocalMachine, keep: Keep) -> Stages:
+    """What `agents.loop.port` asks of the world for one pair; `keep` puts a step on record."""
 
     async def admit(pair: Pair) -> Admission:
         async with machine.lease(pair.device):
@@ -35,9 +43,6 @@ def stages_for(agents: Agents, machine: LocalMachine, ledger: Ledger) -> Stages:
     async def measure(job: MeasureJob) -> RunResult:
         async with machine.lease(job.device):
             return await patiently(lambda: machine.measure(job))
-
-    async def keep(iteration: Iteration) -> None:
-        await record(ledger, iteration)
 
     return Stages(
         admit=admit,

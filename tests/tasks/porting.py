@@ -10,7 +10,7 @@ from agents.loop import port
 from agents.strategy import next_move
 from data.records import Iteration
 from data.store import Ledger
-from tasks.record import now
+from tasks.stages import now
 from tests.agents.fakes import Scripted, pair
 
 REPLIES = ["broken", "wrong", "0.5x", *[f"{1 + i / 10}x" for i in range(40)]]
