@@ -6,23 +6,13 @@ or a disk that fails raises `MachineError`. One file a transport.
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Protocol
 
 from data.records import Device
+from targets.remote.command import Completed
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
-    """How a command ended. `code` is negative when a signal ended it."""
-
-    code: int
-    out: bytes
-    err: bytes
-    seconds: float
-    timed_out: bool = False
-    """Killed at the deadline, with its whole process group."""
+__all__ = ["Completed", "Machine"]
 
 
 class Machine(Protocol):

@@ -14,6 +14,7 @@ from typing import Any
 
 from data.codec import encode
 from data.errors import MachineError
+from targets.remote import lease
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV", "OMP_NUM_THREADS")
@@ -41,7 +42,11 @@ class JudgeServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "targets.remote.serve", "--cache", str(cache)],
                 cwd=ROOT,
-                env={**{k: os.environ[k] for k in PASSED_ON if k in os.environ}, **QUIET},
+                env={
+                    **{k: os.environ[k] for k in PASSED_ON if k in os.environ},
+                    **QUIET,
+                    **_mark(),
+                },
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -150,3 +155,8 @@ class JudgeServer:
         lines = self._log.read_bytes()[-TAIL:].decode(errors="replace").strip().splitlines()
         said = f": {lines[-1]}" if lines else ""
         return f"the judge server ended with status {self._process.poll()}{said} ({self._log})"
+
+
+def _mark() -> dict[str, str]:
+    """In the environment of the server: whoever takes over a dead holder's lease finds it."""
+    return {lease.HOLDER: lease.mark()}

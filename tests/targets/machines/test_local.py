@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 from data.errors import MachineError
 from data.records import Device, Operator
 from targets.machines.local import LocalMachine
+from tests.targets.machines.contract import MachineContract
 
 CPU = Device(name="cpu", target="cpu", vendor="cpu", arch="any")
 OPERATOR = Operator(name="any", source="")
@@ -31,49 +30,13 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalMachine]:
     machine.close()
 
 
-async def test_bytes_survive_the_round_trip(machine: LocalMachine, tmp_path: Path) -> None:
-    """What was put is got back, byte for byte, in folders that were not there."""
-    content = bytes(range(256)) * 1000
-    (tmp_path / "here").write_bytes(content)
-    there = tmp_path / "deep" / "there"
-    await machine.put(tmp_path / "here", there)
-    await machine.get(there, tmp_path / "back" / "here")
-    assert (tmp_path / "back" / "here").read_bytes() == content
+class TestLocal(MachineContract):
+    """The machine at hand."""
 
-
-async def test_missing_file_is_the_worlds_fault(machine: LocalMachine, tmp_path: Path) -> None:
-    """A file that cannot be copied raises and names both places."""
-    with pytest.raises(MachineError, match=r"cannot copy .*nothing to .*here: No such file"):
-        await machine.get(tmp_path / "nothing", tmp_path / "here")
-
-
-async def test_exit_status_and_both_streams_are_values(machine: LocalMachine) -> None:
-    """A command that fails is no exception."""
-    command = (sys.executable, "-c", "import sys; print('out'); sys.stderr.write('err'); exit(3)")
-    done = await machine.run(command, 30.0)
-    assert (done.code, done.out, done.err, done.timed_out) == (3, b"out\n", b"err", False)
-
-
-async def test_deadline_kills_the_whole_group(machine: LocalMachine) -> None:
-    """A command that starts others and hangs ends in time, and so do they."""
-    started = time.monotonic()
-    done = await machine.run(("/bin/sh", "-c", "sleep 4325 & echo $!; wait"), 0.5)
-    assert done.timed_out
-    assert done.code == -signal.SIGKILL
-    assert time.monotonic() - started < 5
-    assert not _runs(int(done.out))
-
-
-def _runs(pid: int) -> bool:
-    """Neither gone nor dead and not yet collected."""
-    line = Path(f"/proc/{pid}/cmdline")
-    return line.exists() and line.read_bytes() != b""
-
-
-async def test_command_that_is_not_there_is_the_worlds_fault(machine: LocalMachine) -> None:
-    """A missing tool raises and names it."""
-    with pytest.raises(MachineError, match="cannot run 'no-such-tool'"):
-        await machine.run(("no-such-tool",), 1.0)
+    @pytest.fixture
+    def there(self, tmp_path: Path) -> Path:
+        (tmp_path / "there").mkdir()
+        return tmp_path / "there"
 
 
 async def test_lease_is_exclusive(machine: LocalMachine) -> None:
@@ -121,7 +84,7 @@ async def test_foreign_lock_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "locks").symlink_to(tmp_path / "elsewhere")
     machine = LocalMachine(tmp_path, locks=tmp_path / "locks")
-    with pytest.raises(MachineError, match="belongs to somebody else"):
+    with pytest.raises(MachineError, match="no folder with mode 1777"):
         async with machine.lease(CPU):
             pass
 
@@ -172,9 +135,3 @@ async def test_nothing_is_left_after_close(tmp_path: Path) -> None:
     machine.close()
     machine.close()
     assert process.poll() == 0
-
-
-def test_machine_works_from_two_event_loops(machine: LocalMachine) -> None:
-    """Flows may run their tasks in several loops, one after the other."""
-    for _ in range(2):
-        assert asyncio.run(machine.build(OPERATOR, SOURCE, "cpp")).ok

@@ -1,0 +1,58 @@
+"""What all machines answer through their judge: records in, records out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from data.codec import decode, encode
+from data.records import (
+    Admission,
+    BuildResult,
+    Contract,
+    Device,
+    MeasureJob,
+    Operator,
+    RunResult,
+)
+from targets.remote.peaks import Probe
+
+PROBE_S = 180.0
+"""Includes the server's start: importing torch takes 1.4 s idle and 14 s under load."""
+ADMIT_S = 300.0
+BUILD_S = 180.0
+MEASURE_SLACK_S = 60.0
+"""Above the job's own deadline: the judge must be the first to say that time is up."""
+
+
+class Judged:
+    """The four questions to a judge on top of a machine's `judge`."""
+
+    async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
+        """The answer of the machine's judge server, plain data."""
+        raise NotImplementedError
+
+    async def probe(self, device: Device) -> Probe:
+        """Measured peaks of the device and the environment of its numbers."""
+        probe: Probe = decode(Probe, await self.judge("probe", {"device": device}, PROBE_S))
+        return probe
+
+    async def admit(self, operator: Operator, contract: Contract, device: Device) -> Admission:
+        """Whether the operator can tell right from wrong, its shapes and its floor."""
+        args = {"operator": operator, "contract": contract, "device": device}
+        admission: Admission = decode(Admission, await self.judge("admit", args, ADMIT_S))
+        return admission
+
+    async def build(self, operator: Operator, candidate_source: str, language: str) -> BuildResult:
+        """The compiler's word on a candidate; one that does not build is a value."""
+        args = {
+            "operator": operator,
+            "candidate_source": candidate_source,
+            "language": language,
+        }
+        result: BuildResult = decode(BuildResult, await self.judge("build", args, BUILD_S))
+        return result
+
+    async def measure(self, job: MeasureJob) -> RunResult:
+        """The evidence on a built candidate; hold the device's lease meanwhile."""
+        deadline_s = job.deadline_s + MEASURE_SLACK_S
+        result: RunResult = decode(RunResult, await self.judge("measure", encode(job), deadline_s))
+        return result
