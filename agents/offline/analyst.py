@@ -43,6 +43,10 @@ MEMORY = (
     Remedy(technique="prefetch", change="request rows ahead of their use", gain=1.05),
     Remedy(technique="unroll", change="keep more loads in flight", gain=1.1),
     Remedy(technique="cache_block", change="work on blocks that stay in cache", gain=1.1),
+    Remedy(technique="vector_load", change="read four neighbouring floats at once", gain=1.15),
+    Remedy(technique="split_reduction", change="let threads share the long axis", gain=1.2),
+    Remedy(technique="parallel_inner", change="give a row to more threads", gain=1.1),
+    Remedy(technique="warp_reduce", change="give a row to threads that shuffle", gain=1.1),
 )
 COMPUTE = (
     Remedy(technique="vectorize", change="use the widest vectors of the machine", gain=1.5),
@@ -52,6 +56,8 @@ COMPUTE = (
     Remedy(technique="unroll", change="overlap independent iterations", gain=1.15),
     Remedy(technique="pack", change="copy operands into the order they are read in", gain=1.2),
     Remedy(technique="cache_block", change="work on blocks that stay in cache", gain=1.15),
+    Remedy(technique="tile", change="share tiles of the operands in a block", gain=1.3),
+    Remedy(technique="parallel_outer", change="give smaller tiles to more blocks", gain=1.1),
 )
 LATENCY = (
     Remedy(technique="multi_accumulator", change="break the chain of one accumulator", gain=1.3),
@@ -63,6 +69,9 @@ LATENCY = (
     Remedy(technique="split_reduction", change="let threads share the long axis", gain=1.2),
     Remedy(technique="recompute", change="compute again in place of a buffer", gain=1.05),
     Remedy(technique="cache_block", change="work on blocks that stay in cache", gain=1.1),
+    Remedy(technique="vector_load", change="read four neighbouring floats at once", gain=1.15),
+    Remedy(technique="parallel_inner", change="give a row to more threads", gain=1.2),
+    Remedy(technique="warp_reduce", change="give a row to threads that shuffle", gain=1.1),
 )
 REMEDIES = {
     Bottleneck.MEMORY: MEMORY,
@@ -154,7 +163,7 @@ def _legal(request: Request) -> set[str] | None:
     if candidate is None or candidate.agent_kind != "offline":
         return None
     try:
-        template = find(request.admission.graph)
+        template = find(request.admission.graph, candidate.language)
     except UncoveredError:
         return None
     now = candidate.parameters

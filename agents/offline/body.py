@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from agents.offline import address
 from agents.offline.axes import UncoveredError
 from agents.offline.expressions import START, STEP, lane_type, number_step
-from agents.offline.passes import along
 
 if TYPE_CHECKING:
     from agents.offline.address import Lanes
     from agents.offline.program import Value
     from agents.offline.rows import RowEmitter
+    from agents.offline.work import Work
 
 EACH = "for (int u = 0; u < U; ++u)"
 
@@ -20,47 +20,12 @@ EACH = "for (int u = 0; u < U; ++u)"
 class Body:
     """What one pass does with a vector."""
 
-    def __init__(self, row: RowEmitter, number: int, targets: list[Value]) -> None:
-        self.row, self.nest, self.number = row, row.nest, number
-        phase = row.phase.phase
-        self.values = self._closure(targets)
-        inside = {id(v) for v in self.values}
-        self.reductions = [
-            v
-            for v in phase.needed
-            if v.op == "reduce" and not row.nest.total(v) and row.at[id(v.args[0])] == number
-            and along(row.nest, v.args[0])
-        ]  # fmt: skip
-        self.totals = [
-            t
-            for t in phase.totals
-            if along(row.nest, t.args[0]) and id(t.args[0]) in inside
-            and row.at[id(t.args[0])] == number
-        ]  # fmt: skip
-        self.stores = [
-            k
-            for k in phase.outputs
-            if along(row.nest, row.nest.outputs[k]) and row.at[id(row.nest.outputs[k])] == number
-        ]
-        self.scans = [v for v in self.values if v.op == "scan"]
+    def __init__(self, row: RowEmitter, work: Work) -> None:
+        self.row, self.nest, self.number = row, row.nest, work.number
+        self.work, self.values, self.scans = work, work.values, work.scans
+        self.reductions, self.totals, self.stores = work.reductions, work.totals, work.stores
         self.reverse = any(v.text.startswith("reverse_") for v in self.scans)
         self.sums = [v for v in self.reductions if v.text == "sum"]
-
-    def _closure(self, targets: list[Value]) -> list[Value]:
-        """Values along the row to compute here, arguments first; kept ones are read."""
-        found: set[int] = set()
-        stack = list(targets)
-        while stack:
-            value = stack.pop()
-            if id(value) in found or not along(self.nest, value):
-                continue
-            found.add(id(value))
-            if not self._read(value):
-                stack.extend(value.args)
-        return [v for v in self.nest.values if id(v) in found]
-
-    def _read(self, value: Value) -> bool:
-        return id(value) in self.row.kept and self.row.at[id(value)] < self.number
 
     # -- accumulators -------------------------------------------------------------------------
 
@@ -182,7 +147,7 @@ class Body:
 
     def _define(self, value: Value, lanes: Lanes) -> str:
         name, kind = self.row.names[id(value)], lane_type(value)
-        if self._read(value):
+        if self.work.read(value):
             where = f"{self.row.kept[id(value)]} + {self._position()}"
             if kind == "I":
                 text = f"load_index<int32_t>({where}, {lanes.count})"

@@ -79,26 +79,37 @@ def places(nest: Nest) -> tuple[Place, ...]:
 
 def parameters(nest: Nest) -> list[tuple[str, str]]:
     """The kernel's parameters: C++ declaration and Python expression."""
-    found: dict[str, str] = {}
-    for place in places(nest):
+    found = []
+    for place in pointers(nest):
         const = "" if place.written else "const "
         kind = address.C_TYPES.get(place.dtype, "float")
-        found.setdefault(f"{const}{kind}* __restrict__ {place.base}", place.base)
+        found.append((f"{const}{kind}* __restrict__ {place.base}", place.base))
+    return found + [(f"long {name}", value) for name, value in numbers(nest).items()]
+
+
+def pointers(nest: Nest) -> tuple[Place, ...]:
+    """The tensors whose addresses the kernel gets, each once."""
+    return tuple({p.base: p for p in places(nest)}.values())
+
+
+def numbers(nest: Nest) -> dict[str, str]:
+    """Offsets, strides and lengths: name in the kernel and Python expression."""
+    found: dict[str, str] = {}
     for place in places(nest):
         if place.variable != place.base:
             moved = f"{place.variable}.storage_offset() - {place.base}.storage_offset()"
-            found[f"long x_{place.variable}"] = moved
+            found[f"x_{place.variable}"] = moved
         for group in nest.groups:
             name = address.stride(place, group)
             if name not in (None, "1"):
-                found[f"long {name}"] = place.strides[group.leaves[-1]][0]
+                found[name] = place.strides[group.leaves[-1]][0]
     for group in nest.groups:
-        found[f"long {group.name}"] = group.size
+        found[group.name] = group.size
     axes = nest.program.axes
     for value in nest.values:
         for leaf in axes.leaves(value.over) if value.op == "count" else ():
-            found[f"long m{leaf}"] = axes.size((leaf,))
-    return list(found.items())
+            found[f"m{leaf}"] = axes.size((leaf,))
+    return found
 
 
 def number_step(how: str, a: str, b: str) -> str:

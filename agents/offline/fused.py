@@ -11,7 +11,7 @@ from agents.offline.nest import Nest, plan
 from agents.offline.passes import passes, phases
 from agents.offline.schedule import Schedule
 from agents.offline.template import Hints, Parameters
-from agents.offline.wrapper import call
+from agents.offline.wrapper import call, once
 from data.records import Node
 
 LARGE_MIB = 4.0
@@ -105,4 +105,4 @@ class Fused:
         )
         arguments = [expression for _, expression in expressions.parameters(self.nest)]
         kernel = source(self.nest, schedule)
-        return module(operator_source, kernel, call(self.nest.program, "fused", arguments))
+        return module(operator_source, kernel, call(self.nest.program, once("fused", arguments)))

@@ -24,7 +24,9 @@ class OfflineGenerator:
     async def propose(self, request: Request) -> Proposal:
         """A candidate never tried before, or NOT_COVERED with the reason in a sentence."""
         try:
-            return self._propose(request, find(request.admission.graph))
+            return self._propose(
+                request, find(request.admission.graph, request.pair.brief.language)
+            )
         except UncoveredError as reason:
             return _none(f"the offline library {reason}")
 
@@ -119,7 +121,7 @@ def _candidate(request: Request, template: Template, parameters: Parameters, why
     schedule = ", ".join(f"{k} {v}" for k, v in parameters.items())
     return Candidate(
         source=template.render(request.pair.operator.source, parameters),
-        language="cpp",
+        language=request.pair.brief.language,
         agent_kind="offline",
         agent_name="templates",
         parents=(parent,) if parent else (),

@@ -1,20 +1,34 @@
 """The template families, tried in order."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from agents.offline.axes import UncoveredError
 from agents.offline.fused import Fused
 from agents.offline.matmul import Matmul
+from agents.offline.simt.dialect import DIALECTS
+from agents.offline.simt.fused import SimtFused
+from agents.offline.simt.matmul import SimtMatmul
 from agents.offline.template import Template
 from data.records import Node
 
-FAMILIES: tuple[Callable[[Sequence[Node]], Template], ...] = (Fused, Matmul)
+Family = Callable[[Sequence[Node]], Template]
 
 
-def find(graph: Sequence[Node]) -> Template:
+def families(language: str) -> tuple[Family, ...]:
+    """What can be rendered in this language; UncoveredError for one that nothing is in."""
+    if language == "cpp":
+        return (Fused, Matmul)
+    dialect = DIALECTS.get(language)
+    if dialect is None:
+        raise UncoveredError(f"has no templates in {language}")
+    return (partial(SimtFused, dialect=dialect), partial(SimtMatmul, dialect=dialect))
+
+
+def find(graph: Sequence[Node], language: str = "cpp") -> Template:
     """The first family that covers the operator; UncoveredError with the first one's reason."""
     reasons: list[UncoveredError] = []
-    for family in FAMILIES:
+    for family in families(language):
         try:
             return family(graph)
         except UncoveredError as reason:

@@ -1,31 +1,16 @@
 """The family of matrix products with an elementwise epilogue, packed and register-tiled."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from agents.offline import address, prelude
 from agents.offline import expressions as cpp
 from agents.offline.address import Lanes
-from agents.offline.axes import UncoveredError
-from agents.offline.lower import lower
-from agents.offline.lowering import Lowering, as_float
 from agents.offline.module import module
-from agents.offline.nest import Nest, plan
-from agents.offline.program import Program, Value
-from agents.offline.rule import Arguments
+from agents.offline.product import ProductNest
 from agents.offline.template import Hints, Parameters
-from agents.offline.wrapper import call
+from agents.offline.wrapper import call, once
 from data.records import Node
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Product:
-    """The operands; `b` is (batch,) K, N whatever its layout."""
-
-    a: Value
-    b: Value
-    batched: bool
 
 
 class Matmul:
@@ -34,62 +19,9 @@ class Matmul:
     family = "matmul"
 
     def __init__(self, graph: Sequence[Node]) -> None:
-        self._products: list[Product] = []
-        names = ("matmul", "mm", "bmm", "linear", "addmm")
-        self._program = lower(graph, dict.fromkeys(names, self._rule))
-        if len(self._products) != 1:
-            raise UncoveredError("has no template for several matrix products")
-        self._product = self._products[0]
-        self.nest: Nest = plan(self._program, apart=self._lanes(self._program))
-        outer = len(self.nest.groups) - 1
-        if self.nest.mode != "map" or any(map(self.nest.total, self.nest.values)):
-            raise UncoveredError("has no template for a reduction behind a matrix product")
-        if not 1 <= outer <= (2 if self._product.batched else 1):
-            raise UncoveredError("has no template for this layout of a matrix product")
-        self._strides = (self._walk(self._product.a), self._walk(self._product.b))
-        for refuses in (self._body, self._operands):
-            refuses()
-
-    def _lanes(self, program: Program) -> frozenset[int]:
-        return frozenset(program.axes.leaves(self._product.b.dims[-1]))
-
-    def _rule(self, state: Lowering, node: Node, a: Arguments) -> Value:
-        """The product as a value of its own; bias is added behind it."""
-        first = 1 if ".addmm." in node.op else 0
-        x, y = a.tensor(first), a.tensor(first + 1)
-        linear = ".linear." in node.op
-        if x.op != "load" or y.op != "load" or x.kind != "f" or y.kind != "f":
-            raise UncoveredError("has no template for a product of computed values")
-        if linear:
-            y = _swapped(y)
-        batched = len(y.dims) == 3
-        if len(y.dims) not in (2, 3) or len(x.dims) < len(y.dims):
-            raise UncoveredError("has no template for a product of these ranks")
-        a.refuse(batched and len(x.dims) != 3, "these ranks")
-        state.axes.unify(x.dims[-1], y.dims[-2])
-        if batched:
-            state.axes.unify(x.dims[0], y.dims[0])
-        self._products.append(Product(a=x, b=y, batched=batched))
-        result = Value(op="product", dims=(*x.dims[:-1], y.dims[-1]))
-        bias = a.optional(2, "bias") if linear else (a.tensor(0) if first else None)
-        return result if bias is None else state.add(result, as_float(bias))
-
-    def _walk(self, value: Value) -> tuple[str, str, str]:
-        """Strides over batch, rows and columns as Python expressions."""
-        assert value.tensor is not None
-        found: list[str] = []
-        axes, name = self._program.axes, value.tensor.name
-        strides = {
-            leaf: step
-            for d, (dim, n) in enumerate(zip(value.tensor.axes, value.tensor.strides, strict=True))
-            for axis in dim
-            for leaf, step in axes.strides(axis, f"{name}.stride({d})", n).items()
-        }
-        for dim in value.dims:
-            leaves = axes.leaves(dim)
-            found.append(strides[leaves[-1]][0] if leaves else "0")
-        batch = found[0] if self._product.batched else "0"
-        return batch, found[-2], found[-1]
+        self._whole = ProductNest(graph)
+        self.nest = self._whole.nest
+        self._body()
 
     # -- search -------------------------------------------------------------------------------
 
@@ -136,43 +68,18 @@ class Matmul:
             ("ROWS", rows), ("VECTORS", vectors), ("BLOCK", parameters["block"])
         ):  # fmt: skip
             text = text.replace(f"@{name}@", value)
-        arguments = [*self._operands(), *cpp.parameters(self.nest)]
+        operands, numbers = self._whole.pointers, self._whole.numbers()
+        arguments = [(f"const float* __restrict__ {name}", base) for name, base in operands]
+        arguments += [(f"long {name}", value) for name, value in numbers.items()]
+        arguments += cpp.parameters(self.nest)
         head = f'extern "C" void product({", ".join(d for d, _ in arguments)}) {{'
         kernel = prelude.text(
             "\n".join([text, head, *self._body(), "}", ""]), int(parameters["width"])
         )
         expressions = [e for _, e in arguments]
-        return module(operator_source, kernel, call(self.nest.program, "product", expressions))
-
-    def _operands(self) -> list[tuple[str, str]]:
-        """Parameters of the product itself: declaration and Python expression."""
-        a, b = self._product.a, self._product.b
-        assert a.tensor is not None
-        assert b.tensor is not None
-        axes = self._program.axes
-        rows = [d for dim in a.dims[:-1] for d in dim]
-        batch = axes.size(a.dims[0]) if self._product.batched else "1"
-        if self._product.batched:
-            rows = list(a.dims[1])
-        found = [
-            ("const float* __restrict__ A", _pointer(a)),
-            ("const float* __restrict__ B", _pointer(b)),
-            ("long batches", batch),
-            ("long M", axes.size(rows)),
-            ("long N", axes.size(b.dims[-1])),
-            ("long K", axes.size(a.dims[-1])),
-        ]
-        for letter, value, walk in (("a", a, self._strides[0]), ("b", b, self._strides[1])):
-            assert value.tensor is not None
-            moved = f"{value.tensor.name}.storage_offset() - {value.tensor.base}.storage_offset()"
-            found.append(
-                (f"long x_{letter}", "0" if value.tensor.name == value.tensor.base else moved)
-            )
-            found += [
-                (f"long s{letter}{k}", expression)
-                for k, expression in zip("bmn", walk, strict=True)
-            ]
-        return found
+        return module(
+            operator_source, kernel, call(self.nest.program, once("product", expressions))
+        )
 
     def _body(self) -> list[str]:
         return [
@@ -213,11 +120,7 @@ class Matmul:
     def _finish(self) -> list[str]:
         """The epilogue on one vector of the product, and its store."""
         kernel = cpp.Expressions(self.nest)
-        outer = self.nest.groups[:-1]
-        row = "i + r" if len(outer) == 2 or not self._product.batched else "batch * M + i + r"
-        out = [f"const long i_{outer[-1].name} = {row};"]
-        if len(outer) == 2:
-            out.insert(0, f"const long i_{outer[0].name} = batch;")
+        out = self._whole.place("i + r")
         out += [
             f"const long o_{place.variable} = {address.offset(self.nest, place)};"
             for place in cpp.places(self.nest)
@@ -234,12 +137,3 @@ class Matmul:
             name = kernel.names[id(value)]
             out.append(address.store(self.nest, store, lanes, name, stream=False))
         return out
-
-
-def _swapped(value: Value) -> Value:
-    return replace(value, dims=(*value.dims[:-2], value.dims[-1], value.dims[-2]))
-
-
-def _pointer(value: Value) -> str:
-    assert value.tensor is not None
-    return value.tensor.base

@@ -16,7 +16,7 @@ class Call:
     """Lines up to and with the return."""
 
 
-def module(operator_source: str, kernel: str, call: Call) -> str:
+def module(operator_source: str, kernel: str, call: Call, *, language: str = "cpp") -> str:
     """A complete candidate in `ModelNew` form."""
     constructor, imports = _constructor(operator_source)
     heads = ["import torch", "from torch import nn", "from kforge_launch import kernels", *imports]
@@ -24,7 +24,7 @@ def module(operator_source: str, kernel: str, call: Call) -> str:
     forward += [f"        {line}" for line in call.body]
     parts = [
         "\n".join(dict.fromkeys(heads)),
-        f"K = kernels(r'''\n{kernel}''', language=\"cpp\")",
+        f"K = kernels(r'''\n{kernel}''', language=\"{language}\")",
         "\n".join(["class ModelNew(nn.Module):", *constructor, *forward]),
     ]
     return "\n\n".join(parts) + "\n"

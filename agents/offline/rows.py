@@ -9,7 +9,8 @@ from agents.offline.address import Lanes
 from agents.offline.axes import UncoveredError
 from agents.offline.body import EACH, Body
 from agents.offline.expressions import lane_type, number_step
-from agents.offline.passes import along, wanted
+from agents.offline.passes import along
+from agents.offline.work import work
 
 if TYPE_CHECKING:
     from agents.offline.phase import PhaseEmitter
@@ -114,12 +115,10 @@ class RowEmitter:
     # -- one pass -----------------------------------------------------------------------------
 
     def _pass(self, number: int) -> None:
-        phase = self.phase.phase
-        kept = {id(v): v for v in self.phase.passes.kept}
-        targets = wanted(self.nest, phase, self.at, number, kept)
-        if not targets:
+        found = work(self.nest, self.phase.phase, self.phase.passes, number)
+        if found is None:
             return
-        body = Body(self, number, targets)
+        body = Body(self, found)
         self.out += body.declarations()
         if self.columns:
             self._columns(body)

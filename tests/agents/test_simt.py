@@ -1,0 +1,101 @@
+"""Kernels of threads: right where they can run, accepted by the compiler where there is one."""
+
+import re
+import shutil
+import subprocess
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agents.offline.axes import UncoveredError
+from agents.offline.library import find
+from agents.offline.template import Hints, neighbours
+from tests.agents.opencl import kernels
+from tests.agents.test_offline_kernels import ROWS, check, graph, model
+
+PRODUCTS = {
+    "epilogue": ("torch.relu(x @ self.w) * 2", "self.w = nn.Parameter(torch.randn(64, 50))"),
+    "linear": ("F.gelu(self.l(x))", "self.l = nn.Linear(64, 33)"),
+}
+
+
+def candidate(source: str) -> Any:
+    """The class of a candidate whose kernels run through OpenCL."""
+    text = re.sub(r"from kforge_launch import kernels\n", "", source)
+    module = types.ModuleType("candidate_under_test")
+    module.__dict__["kernels"] = kernels()
+    exec(text, module.__dict__)
+    return module.ModelNew
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_threads_agree_at_another_size(name: str) -> None:
+    """A kernel made of one size is right at odd sizes and on strided input, however laid out."""
+    source, operator = model(ROWS[name])
+    traced = torch.randn(48, 64)
+    template = find(graph(operator, traced), "opencl")
+    first = template.first(Hints())
+    torch.manual_seed(1)
+    for parameters in (first, *neighbours(first, template.domains)[::6]):
+        made = candidate(template.render(source, parameters))
+        check(operator, made, traced)
+        if name not in ("gate", "loss"):
+            check(operator, made, torch.randn(7, 131))
+            check(operator, made, torch.randn(131, 35).t())
+            check(operator, made, torch.randn(3, 2052))
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_product_agrees_under_every_tile(name: str) -> None:
+    """Each layout of a matrix product is right, at sizes that no tile divides too."""
+    source, operator = model(*PRODUCTS[name])
+    template = find(graph(operator, torch.randn(48, 64)), "opencl")
+    first = template.first(Hints())
+    for parameters in (first, *neighbours(first, template.domains)):
+        made = candidate(template.render(source, parameters))
+        check(operator, made, torch.randn(7, 64))
+        check(operator, made, torch.randn(133, 64))
+
+
+@pytest.mark.parametrize("values", [[float("-inf")] * 3 + [1.0], [float("nan"), 1.0, 2.0, 3.0]])
+def test_special_values_spread_as_in_the_reference(values: list[float]) -> None:
+    """Masked entries give zero, NaN is never lost."""
+    source, operator = model("torch.softmax(x, -1), x.amax(-1), x.argmax(-1), torch.relu(x)")
+    x = torch.tensor([values * 9])
+    template = find(graph(operator, x), "opencl")
+    ours = candidate(template.render(source, template.first(Hints())))()(x)
+    for mine, reference in zip(ours, operator()(x), strict=True):
+        assert torch.equal(mine.isnan(), reference.isnan())
+        assert torch.allclose(mine.nan_to_num(), reference.nan_to_num())
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_cuda_sources_compile_without_a_device(tmp_path: Path) -> None:
+    """The CUDA form of all programs is accepted for a chip that is not there, without spills."""
+    text = []
+    for k, expression in enumerate(ROWS.values()):
+        source, operator = model(expression)
+        template = find(graph(operator, torch.randn(48, 64)), "cuda")
+        kernel = template.render(source, template.first(Hints())).split("'''")[1]
+        text.append(f"namespace n{k} {{ {kernel} }}".replace('extern "C"', ""))
+    file = tmp_path / "all.cu"
+    file.write_text("\n".join(dict.fromkeys(text)))
+    command = ["nvcc", "-cubin", "-arch=sm_90", "-o", str(tmp_path / "all.cubin"), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:2000]
+
+
+def test_unknown_language_is_not_covered() -> None:
+    """A language without templates is named, not guessed."""
+    with pytest.raises(UncoveredError, match="no templates in cobol"):
+        find((), "cobol")
+
+
+def test_one_tensor_on_both_sides_is_not_covered() -> None:
+    """A Gram matrix reads one axis twice, which no nest of loops here can say."""
+    _, operator = model("torch.bmm(x, x.transpose(1, 2))")
+    with pytest.raises(UncoveredError):
+        find(graph(operator, torch.randn(3, 8, 5)))
