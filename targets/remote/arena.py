@@ -3,13 +3,13 @@
 The judge overwrites inputs in place, and sees what a child did to them.
 """
 
-import mmap
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from targets.remote.memory import HostMemory, Memory
 
 ALIGN = 4096
 """A page: no two tensors share a cache line or a page."""
@@ -59,53 +59,89 @@ def layout(tensors: Sequence[torch.Tensor]) -> tuple[list[Place], int]:
     for t in tensors:
         place = Place(name_of(t.dtype), tuple(t.shape), tuple(t.stride()), offset)
         places.append(place)
-        offset += -(-max(place.span * t.element_size(), 1) // ALIGN) * ALIGN
-    return places, max(offset, ALIGN)
+        offset = layout_size(places)
+    return places, layout_size(places)
 
 
 class Arena:
-    """A mapped memory file with tensors in it."""
+    """Shared memory with tensors in it."""
 
-    def __init__(self, fd: int, size: int, places: Sequence[Place]) -> None:
-        self.fd, self.size, self.places = fd, size, tuple(places)
-        self.memory = mmap.mmap(fd, size)
-        self.tensors = [_tensor(self.memory, p) for p in places]
+    def __init__(self, memory: Memory, places: Sequence[Place]) -> None:
+        self.memory, self.places = memory, tuple(places)
+        self.tensors = [_tensor(memory, p) for p in places]
 
     @classmethod
-    def holding(cls, tensors: Sequence[torch.Tensor]) -> "Arena":
+    def holding(
+        cls, tensors: Sequence[torch.Tensor], new: Callable[[int], Memory] = HostMemory.new
+    ) -> "Arena":
         """A new arena with copies of the tensors, strides kept."""
         places, size = layout(tensors)
-        fd = os.memfd_create("kforge-arena")
-        os.ftruncate(fd, size)
-        arena = cls(fd, size, places)
+        arena = cls(new(size), places)
         for mine, t in zip(arena.tensors, tensors, strict=True):
             _copy(mine, t)
         return arena
 
+    @property
+    def fd(self) -> int:
+        return self.memory.fd
+
+    @property
+    def size(self) -> int:
+        """Bytes that tensors were laid out in; the memory may be larger."""
+        return layout_size(self.places)
+
     def header(self) -> dict[str, Any]:
         """What the other side needs to map the same tensors, as JSON."""
         rows = [[p.dtype, p.shape, p.strides, p.offset] for p in self.places]
-        return {"size": self.size, "places": rows}
+        return {"size": self.memory.size, "places": rows}
 
     @classmethod
-    def of_header(cls, fd: int, header: dict[str, Any]) -> "Arena":
+    def of_header(
+        cls,
+        fd: int,
+        header: dict[str, Any],
+        attach: Callable[[int, int], Memory] = HostMemory,
+    ) -> "Arena":
         """The other side of `header`."""
         rows = header["places"]
         places = [Place(d, tuple(s), tuple(t), o) for d, s, t, o in rows]
-        return cls(fd, header["size"], places)
+        return cls(attach(fd, header["size"]), places)
+
+    def fill(self, index: int, other: "Arena") -> None:
+        """The other's bytes, at the place of the set of that number."""
+        size = other.size
+        self.memory.flat[index * size : (index + 1) * size].copy_(other.memory.flat[:size])
+
+    def same(self, index: int, other: "Arena") -> bool:
+        """Whether the set of that number holds the other's bytes."""
+        size = other.size
+        mine = self.memory.flat[index * size : (index + 1) * size]
+        return bool(torch.equal(mine, other.memory.flat[:size]))
 
     def close(self) -> None:
         """Gives the descriptor back; the mapping goes with the last tensor."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        self.memory.close()
+
+    def free(self) -> None:
+        """Gives all back: its tensors may not be used any more."""
+        self.tensors = []
+        self.memory.free()
 
 
-def _tensor(memory: mmap.mmap, place: Place) -> torch.Tensor:
+def layout_size(places: Sequence[Place]) -> int:
+    """Bytes from the first place to the end of the last, in whole pages."""
+    if not places:
+        return ALIGN
+    last = places[-1]
+    size = max(last.span * int(dtype_of(last.dtype).itemsize), 1)
+    return last.offset + -(-size // ALIGN) * ALIGN
+
+
+def _tensor(memory: Memory, place: Place) -> torch.Tensor:
     dtype, count = dtype_of(place.dtype), place.span
     if count == 0:
-        return torch.empty(place.shape, dtype=dtype)
-    flat = torch.frombuffer(memory, dtype=dtype, count=count, offset=place.offset)
+        return torch.empty(place.shape, dtype=dtype, device=memory.flat.device)
+    flat = memory.part(place.offset, count * dtype.itemsize).view(dtype)
     return flat.as_strided(place.shape, place.strides)
 
 

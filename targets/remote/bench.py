@@ -1,19 +1,25 @@
 """The sides of one job: which children it may have, with which files and limits."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from data.records import Card, MeasureJob
+from data.errors import MachineError
+from data.records import Card, MeasureJob, Policy
+from targets.remote.accelerator import HOST, Kind
 from targets.remote.compiler import library_folder
+from targets.remote.nursery import Nursery
 from targets.remote.operator import LoadedOperator
-from targets.remote.sandbox import Limits
+from targets.remote.output import SideFault
+from targets.remote.sandbox import Limits, View
 from targets.remote.side import Side
 from targets.remote.sizing import sizes
 from targets.remote.zygote import WARM, Zygote
 
-EAGER, COMPILED = "eager", "torch.compile"
+CANDIDATE, EAGER, COMPILED = "candidate", "eager", "torch.compile"
 LEAST_MEMORY = 2 << 30
+DEVICE_MEMORY = 12 << 30
+"""Of the host, for a child with a context and a compiler for it."""
 MEMORY_FACTOR = 12
 """Times the bytes of a call: eager chains hold several intermediates, and heaps are never trimmed.
 
@@ -33,6 +39,8 @@ class Bench:
     seed: int
     card: Card | None = None
     """Measured peaks of the device."""
+    kind: Kind = HOST
+    nursery: Nursery = field(default_factory=Nursery)
 
     @property
     def left_s(self) -> float:
@@ -41,13 +49,24 @@ class Bench:
     def limits(self) -> Limits:
         """The same for every side."""
         largest = max(sizes(self.loaded, s).bytes for s in self.loaded.shapes)
-        memory = max(LEAST_MEMORY, MEMORY_FACTOR * largest)
+        least = DEVICE_MEMORY if self.kind.maps_answers else LEAST_MEMORY
+        memory = max(least, MEMORY_FACTOR * largest)
         return Limits(memory_bytes=memory, seconds=max(self.left_s, 1.0))
+
+    def expect(self, *, candidates: int, baselines: int = 0, baseline: str = "") -> None:
+        """So many children will be asked for soon; on the host one is made in no time."""
+        if not self.kind.maps_answers:
+            return
+        for view, count in (
+            (self._view(CANDIDATE), candidates),
+            (self._view(baseline or EAGER), baselines),
+        ):
+            self.nursery.order(view, lambda view=view: self._child(view), count)  # type: ignore[misc]  # bound now
 
     def candidate(self, source: str, *, watched: bool = False) -> Side:
         """A child that has executed the candidate's source. Raises SideFault."""
         folder = library_folder(self.cache)
-        side = self._side("candidate", readable=(folder,))
+        side = self._side(CANDIDATE)
         try:
             if watched:
                 side.watch()
@@ -57,15 +76,9 @@ class Bench:
             raise
         return side
 
-    def baseline(self, kind: str) -> Side:
+    def baseline(self, form: str) -> Side:
         """A child that has executed the operator's source. Raises SideFault."""
-        inductor = self.cache / "inductor"
-        compiled = kind == COMPILED
-        side = self._side(
-            kind,
-            readable=(self.cache / WARM,) if compiled else (),
-            writable=(inductor,) if compiled else (),
-        )
+        side = self._side(form)
         try:
             side.load(self.job.operator.source, class_name="Model")
         except BaseException:
@@ -73,8 +86,38 @@ class Bench:
             raise
         return side
 
-    def _side(
-        self, name: str, *, readable: tuple[Path, ...] = (), writable: tuple[Path, ...] = ()
-    ) -> Side:
-        child = self.zygote.child(self.limits(), readable=readable, writable=writable)
-        return Side(child, name=name, deadline=self.deadline)
+    def _view(self, name: str) -> View:
+        """What a child of this name sees beside the system's files."""
+        compiled = name == COMPILED
+        readable = {CANDIDATE: library_folder(self.cache), COMPILED: self.cache / WARM}.get(name)
+        return View(
+            readable=() if readable is None else (str(readable),),
+            writable=(str(self.cache / "inductor"),) if compiled else (),
+            nodes=self.kind.nodes(),
+        )
+
+    def _side(self, name: str) -> Side:
+        view = self._view(name)
+        side = self.nursery.take(view, lambda: self._child(view))
+        side.name = name
+        return side
+
+    def _child(self, view: View) -> Side:
+        """A child without a source yet, with its context on the device."""
+        child = self.zygote.child(self.limits(), view)
+        side = Side(child, name="", deadline=self.deadline, kind=self.kind)
+        if self.kind.maps_answers:
+            self._begin(side)
+        return side
+
+    def _begin(self, side: Side) -> None:
+        """Raises MachineError: no foreign code is in there yet."""
+        reduced = self.job.contract.policy is not Policy.STRICT
+        try:
+            side.begin(self.job.device, reduced=reduced)
+        except SideFault as fault:
+            side.close()
+            if self.left_s <= 0:
+                raise
+            name = self.job.device.name
+            raise MachineError(f"a child gets no context on {name}: {fault}") from fault

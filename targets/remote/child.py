@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from targets.remote import kforge_launch
+from targets.remote.accelerator import HOST, Kind, kind
 from targets.remote.arena import Arena, name_of, unpack
 from targets.remote.channel import Channel, Frame
 
@@ -37,7 +38,14 @@ class Driver:
         self.slots: list[list[torch.Tensor]] = []
         self.held: Any = None
         self.tracer: Any = None
+        self.on: Kind = HOST
         self._arenas: list[Arena] = []
+
+    def begin(self, frame: Frame) -> dict[str, Any]:
+        """The context on the device."""
+        self.on = kind(frame.header["target"], frame.header["index"])
+        self.on.begin(reduced=frame.header["reduced"])
+        return {}
 
     def load(self, frame: Frame) -> dict[str, Any]:
         """Executes the source as a module and finds the class."""
@@ -65,7 +73,8 @@ class Driver:
         assert self.kind is not None
         self.held = self.model = self.compiled = None
         tensors = [t.clone() for t in arena.tensors]
-        self.model = self.kind(*[unpack(a, tensors) for a in frame.header["args"]])
+        made = self.kind(*[unpack(a, tensors) for a in frame.header["args"]])
+        self.model = made.to(self.on.place)
         for module in self.model.modules():
             if "Dropout" in type(module).__name__ and hasattr(module, "p"):
                 module.p = 0.0
@@ -91,15 +100,19 @@ class Driver:
     def inputs(self, frame: Frame) -> dict[str, Any]:
         """The input sets; their tensors lie in shared memory from now on."""
         self.held = None
-        arena = _arena(frame)
+        arena = self._mapped(frame)
         self._arenas = [arena]
         self.sets = [[unpack(a, arena.tensors) for a in args] for args in frame.header["sets"]]
         self.slots = []
         return {}
 
+    def _mapped(self, frame: Frame) -> Arena:
+        return Arena.of_header(frame.fds[0], frame.header["arena"], self.on.attach)
+
     def slots_for(self, frame: Frame) -> dict[str, Any]:
         """Where the outputs of a batch go: one row of tensors a call."""
-        arena = _arena(frame)
+        arena = self._mapped(frame)
+        del self._arenas[1:]
         self._arenas.append(arena)
         width = frame.header["width"]
         self.slots = [arena.tensors[i : i + width] for i in range(0, len(arena.tensors), width)]
@@ -110,36 +123,55 @@ class Driver:
         self.held = None
         with torch.no_grad():
             self.held = self.compiled(*self.sets[frame.header["set"]])
-        return {"outputs": _describe(self.held)}
+        self.leave(frame)
+        return {"outputs": _describe(self.held, self.on.place)}
+
+    def leave(self, _: Frame) -> dict[str, Any]:
+        """Copies the outputs to the judge, on the stream that they were computed on; waits."""
+        leaves = _leaves(self.held)
+        if self.slots and self.on.maps_answers and _shapes(leaves) == _shapes(self.slots[0]):
+            _copy_out(leaves, self.slots[0])
+        self.on.wait()
+        return {}
+
+    def loop(self, frame: Frame) -> dict[str, Any]:
+        """Calls on the first set."""
+        with torch.no_grad():
+            for _ in range(frame.header["calls"]):
+                self.held = self.compiled(*self.sets[0])
+        self.on.wait()
+        return {}
 
     def batch(self, frame: Frame) -> dict[str, Any]:
         """A call for each of the first sets, each answer copied out before the next call."""
         self.held = None
         with torch.no_grad():
             for i in range(frame.header["calls"]):
-                for slot, out in zip(
-                    self.slots[i], _leaves(self.compiled(*self.sets[i])), strict=True
-                ):
-                    slot.copy_(out)
+                _copy_out(_leaves(self.compiled(*self.sets[i])), self.slots[i])
+        self.on.wait()
         return {}
 
     def null_batch(self, frame: Frame) -> dict[str, Any]:
-        """The batch without its calls: what the copies alone cost."""
+        """The batch without its calls: what the copies alone cost, at least.
+
+        On a device the source is one row, which the cache holds as it holds a fresh answer.
+        """
         with torch.no_grad():
             for i in range(frame.header["calls"]):
-                for slot, out in zip(self.slots[i], self.slots[i - 1], strict=True):
-                    slot.copy_(out)
+                source = self.slots[0 if self.on.maps_answers else i - 1]
+                _copy_out(source, self.slots[i])
+        self.on.wait()
         return {}
 
     def null(self, _: Frame) -> dict[str, Any]:
         """The messages without a call."""
-        return {"outputs": _describe(self.held)}
+        return {"outputs": _describe(self.held, self.on.place)}
 
     def poison(self, frame: Frame) -> dict[str, Any]:
         """Fills freed memory of the outputs' sizes with NaN."""
         self.held = None
         blocks = [
-            torch.full((max(size // 4, 1),), float("nan"))
+            torch.full((max(size // 4, 1),), float("nan"), device=self.on.place)
             for size in frame.header["sizes"]
             for _ in range(3)
         ]
@@ -180,6 +212,7 @@ def drive(channel: Channel) -> None:
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     driver = Driver()
     operations: dict[str, Callable[[Frame], dict[str, Any]]] = {
+        "begin": driver.begin,
         "load": driver.load,
         "construct": driver.construct,
         "state": driver.state,
@@ -187,6 +220,8 @@ def drive(channel: Channel) -> None:
         "slots": driver.slots_for,
         "call": driver.call,
         "batch": driver.batch,
+        "leave": driver.leave,
+        "loop": driver.loop,
         "null": driver.null,
         "null_batch": driver.null_batch,
         "poison": driver.poison,
@@ -203,9 +238,7 @@ def drive(channel: Channel) -> None:
 
 
 def _arena(frame: Frame) -> Arena:
-    arena = Arena.of_header(frame.fds[0], frame.header["arena"])
-    arena.close()
-    return arena
+    return Arena.of_header(frame.fds[0], frame.header["arena"], HOST.attach)
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -216,11 +249,21 @@ def _leaves(value: Any) -> list[Any]:
     return [value]
 
 
-def _describe(value: Any) -> list[dict[str, Any]]:
-    return [_where(leaf) for leaf in _leaves(value)]
+def _copy_out(leaves: list[Any], row: list[torch.Tensor]) -> None:
+    for slot, out in zip(row, leaves, strict=True):
+        if isinstance(out, torch.Tensor):
+            slot.copy_(out)
 
 
-def _where(value: Any) -> dict[str, Any]:
+def _shapes(leaves: list[Any]) -> list[torch.Size]:
+    return [x.shape if isinstance(x, torch.Tensor) else torch.Size([0]) for x in leaves]
+
+
+def _describe(value: Any, place: str) -> list[dict[str, Any]]:
+    return [_where(leaf, place) for leaf in _leaves(value)]
+
+
+def _where(value: Any, place: str) -> dict[str, Any]:
     """Type and place of an output; a Parameter counts as the tensor that it holds."""
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
@@ -229,7 +272,7 @@ def _where(value: Any) -> dict[str, Any]:
         kind, value = torch.Tensor, value.data
     if kind is not torch.Tensor:
         return {"type": f"{kind.__module__}.{kind.__qualname__}"}
-    if value.layout != torch.strided or value.device.type != "cpu":
+    if value.layout != torch.strided or value.device.type != place:
         return {"type": f"{value.layout} on {value.device}"}
     if value.is_conj() or value.is_neg():
         value = value.resolve_conj().resolve_neg()

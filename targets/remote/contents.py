@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from targets.remote.arena import Arena, pack, unpack
+from targets.remote.accelerator import HOST, Kind
+from targets.remote.arena import Arena, layout, pack, unpack
 from targets.remote.check import kinds_of
 from targets.remote.draws import refill
 from targets.remote.operator import LoadedOperator
@@ -31,28 +32,19 @@ class Content:
 
     def into(self, arena: Arena, index: int) -> None:
         """Copies the set to its place in a side's arena, before the clock starts."""
-        base = index * self.staging.size
-        view = memoryview(arena.memory)[base : base + self.staging.size]
-        view[:] = memoryview(self.staging.memory)
+        arena.fill(index, self.staging)
 
     def complete(self) -> None:
         """Applies the patch to the judge's own copy."""
-        for offset, new, _ in self.patch:
-            self.staging.memory[offset : offset + len(new)] = new
+        self.staging.memory.writer([(offset, new) for offset, new, _ in self.patch])()
 
     def withdraw(self) -> None:
         """Takes the patch back, for the next side."""
-        for offset, _, old in self.patch:
-            self.staging.memory[offset : offset + len(old)] = old
+        self.staging.memory.writer([(offset, old) for offset, _, old in reversed(self.patch)])()
 
     def untouched(self, arena: Arena, index: int) -> bool:
         """Whether the side's set still is what it was given; after `complete`."""
-        mine = torch.frombuffer(self.staging.memory, dtype=torch.uint8)
-        base = index * self.staging.size
-        theirs = torch.frombuffer(
-            arena.memory, dtype=torch.uint8, count=self.staging.size, offset=base
-        )
-        return bool(torch.equal(mine, theirs))
+        return arena.same(index, self.staging)
 
     def inputs(self) -> list[Any]:
         """The arguments with a copy of their values."""
@@ -62,7 +54,8 @@ class Content:
 class Contents:
     """A pool of input sets of one shape, from which new ones are made cheaply."""
 
-    def __init__(self, loaded: LoadedOperator, shape: str, seed: int) -> None:
+    def __init__(self, loaded: LoadedOperator, shape: str, seed: int, kind: Kind = HOST) -> None:
+        self._new = kind.private
         self._random = random.Random(seed)
         sets = [refill(loaded, shape, seed + 101 * k) for k in range(POOL)]
         kinds = kinds_of(loaded, shape, sets[0])
@@ -76,12 +69,12 @@ class Contents:
         ]
         self._spare: list[Arena] = []
         self.example = sets[0]
-        self.bytes = Arena.holding(self._pool[0]).size
+        self.bytes = layout(self._pool[0])[1]
 
     def fresh(self) -> Content:
         """Values that no side has seen; a Content is good until `recycle`."""
         tensors = self._random.choice(self._pool)
-        arena = self._spare.pop() if self._spare else Arena.holding(tensors)
+        arena = self._spare.pop() if self._spare else Arena.holding(tensors, self._new)
         for mine, t, kind in zip(arena.tensors, tensors, self._kinds, strict=True):
             self._roll(mine, t, kind)
         patch = [p for n, k in enumerate(self._kinds) for p in self._patch(arena, n, k)]
@@ -103,22 +96,27 @@ class Contents:
         other[rows.shape[0] - shift :] = rows[:shift]
 
     def _patch(self, arena: Arena, number: int, kind: str) -> Patch:
+        """Each place once: nobody orders two writes to one."""
         t, place = arena.tensors[number], arena.places[number]
         if kind == "fixed" or t.numel() < 2:
             return []
-        found: Patch = []
-        for _ in range(PATCHED):
-            index = [self._random.randrange(s) for s in t.shape]
-            steps = sum(i * s for i, s in zip(index, t.stride(), strict=True))
-            offset = place.offset + steps * t.element_size()
-            found.append((offset, _raw(self._value(t, kind)), _raw(t[tuple(index)])))
-        return found
+        steps = [self._somewhere(t) for _ in range(2 * PATCHED)]
+        flat = t.as_strided((place.span,), (1,))
+        values = flat[torch.tensor(steps, device=t.device)].cpu()
+        found = {
+            step: (_raw(self._value(other, kind)), _raw(old))
+            for step, old, other in zip(steps, values, values[PATCHED:], strict=False)
+        }
+        return [(place.offset + k * t.element_size(), *both) for k, both in found.items()]
 
-    def _value(self, t: torch.Tensor, kind: str) -> torch.Tensor:
+    def _somewhere(self, t: torch.Tensor) -> int:
+        """Elements from the first to a random one."""
+        return sum(self._random.randrange(s) * k for s, k in zip(t.shape, t.stride(), strict=True))
+
+    def _value(self, other: torch.Tensor, kind: str) -> torch.Tensor:
         """Another element's value; where any value is legal, one that moves the output."""
-        other = t[tuple(self._random.randrange(s) for s in t.shape)]
-        if kind == "real" and t.is_floating_point():
-            return (other * 2.0 + self._random.choice((-1.0, 1.0))).to(t.dtype)
+        if kind == "real" and other.is_floating_point():
+            return (other * 2.0 + self._random.choice((-1.0, 1.0))).to(other.dtype)
         return other
 
 

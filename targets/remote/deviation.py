@@ -98,10 +98,10 @@ def exact_output(values: Tensor, terms: float) -> Exact:
 
 def difference(exact: Exact, output: Tensor) -> Tensor:
     """(output - exact) / rms in float32, 0 where the exact output is not finite."""
-    result = torch.empty(exact.values.shape, dtype=torch.float32)
+    result = torch.empty(exact.values.shape, dtype=torch.float32, device=output.device)
     flat, truth, given = result.view(-1), exact.values.reshape(-1), output.reshape(-1)
     finite = None if exact.finite is None else exact.finite.reshape(-1)
-    work = torch.empty(min(CHUNK, truth.numel()), dtype=torch.float64)
+    work = torch.empty_like(truth[:CHUNK])
     for low in range(0, truth.numel(), CHUNK):
         part = slice(low, low + CHUNK)
         error = work[: truth[part].numel()].copy_(given[part]).sub_(truth[part])

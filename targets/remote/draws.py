@@ -14,7 +14,7 @@ from targets.remote.deviation import one_thread
 from targets.remote.distributions import DISTRIBUTIONS, Domain, domains, redraw
 from targets.remote.operator import LoadedOperator, OperatorFault
 from targets.remote.recipe import Change, Resize, derived
-from targets.remote.sizing import sizes
+from targets.remote.sizing import map_tensors, sizes
 
 HEAVY_BYTES = 64 * 2**20
 """Tensors of one call with which many draws are affordable (JUDGE.md, section 3)."""
@@ -74,7 +74,13 @@ def draw(loaded: LoadedOperator, shape: str, distribution: str, seed: int) -> Dr
 
 def refill(loaded: LoadedOperator, shape: str, seed: int) -> list[Any]:
     """New input values by the official recipe, for timed calls."""
-    return loaded.inputs(shape, seed)
+    return _placed(loaded, loaded.inputs(shape, seed))
+
+
+def _placed(loaded: LoadedOperator, inputs: list[Any]) -> list[Any]:
+    """The same where the reference runs."""
+    moved: list[Any] = map_tensors(lambda t: t.to(loaded.place), inputs)
+    return moved
 
 
 def heavy_shape(loaded: LoadedOperator) -> str:
@@ -189,7 +195,7 @@ def _draw(loaded: LoadedOperator, step: _Step, state: dict[str, torch.Tensor]) -
     return DrawInput(
         shape=step.shape,
         distribution=step.distribution,
-        inputs=redraw(official, known, step.distribution, generator),
+        inputs=_placed(loaded, redraw(official, known, step.distribution, generator)),
         state=state,
     )
 

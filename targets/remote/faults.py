@@ -13,8 +13,8 @@ from data.records import Contract, Policy
 from targets.remote.draws import DrawInput
 from targets.remote.numerics import Expected, compare, expected
 from targets.remote.operator import LoadedOperator, OperatorFault
-from targets.remote.oracle import declared, map_tensors, rounded, to_bfloat16, to_float8
-from targets.remote.sizing import flatten
+from targets.remote.oracle import declared, rounded, to_bfloat16, to_float8
+from targets.remote.sizing import flatten, map_tensors
 
 SCALES = (1, 4, 16, 64, 256)
 """Of the zero-mean inputs, for an operator that hides precision at some (JUDGE.md, section 2)."""

@@ -3,6 +3,8 @@
 import os
 import secrets
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,11 +13,13 @@ import torch
 from data.errors import MachineError
 from data.records import Card, MeasureJob, RunResult, RunStatus, Timing
 from data.verdict import REVIEW_ABOVE
-from targets.remote.baseline import choose, processor
-from targets.remote.bench import Bench
+from targets.remote import hygiene
+from targets.remote.accelerator import kind_of_device
+from targets.remote.baseline import choose, known, processor
+from targets.remote.bench import EAGER, Bench
 from targets.remote.check import Check, read
 from targets.remote.draws import OFFICIAL_DRAW, SMALL, draw
-from targets.remote.numerics import compare, expected
+from targets.remote.numerics import compare, expected, hollow
 from targets.remote.operator import LoadedOperator
 from targets.remote.output import SideFault
 from targets.remote.roofline import floor_us
@@ -39,6 +43,10 @@ class _Findings:
     review: list[str] = field(default_factory=list)
     isolation: str = ""
     log: str = ""
+    pids: list[int] = field(default_factory=list)
+    """Of the candidate's children."""
+    device: dict[str, str] = field(default_factory=dict)
+    """What the device says of itself, now and before."""
 
 
 def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None = None) -> RunResult:
@@ -49,6 +57,7 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
     began = time.monotonic()
     seed = secrets.randbelow(1 << 31) if job.seed is None else job.seed
     torch.set_num_threads(len(os.sched_getaffinity(0)))
+    kind = kind_of_device(job.device)
     bench = Bench(
         job=job,
         loaded=LoadedOperator(job.operator),
@@ -57,13 +66,17 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         deadline=began + job.deadline_s,
         seed=seed,
         card=card,
+        kind=kind,
     )
+    bench.loaded.place = kind.place
     check, found = Check(bench), _Findings()
-    status, detail = RunStatus.RAN, ""
-    try:
-        _judge(bench, check, found)
-    except SideFault as error:
-        status, detail = error.fault.status, error.fault.detail
+    with closing(bench.nursery):
+        bench.expect(candidates=1)
+        kind.begin(reduced=False)
+        found.device = {f"{k}_before": v for k, v in kind.state().items()}
+        with hygiene.watched(kind, found.pids):
+            status, detail = _status(bench, check, found)
+    found.device.update({**kind.identity(), **kind.state()})
     return RunResult(
         status=status,
         detail=detail,
@@ -73,24 +86,46 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         authored=found.authored,
         review=tuple(found.review + check.notes),
         isolation=found.isolation,
-        environment=_environment(),
+        environment={**_environment(), **found.device},
         log=_cut(found.log),
         seconds=time.monotonic() - began,
     )
+
+
+def _status(bench: Bench, check: Check, found: _Findings) -> tuple[RunStatus, str]:
+    """How far it came, and why not farther."""
+    try:
+        _judge(bench, check, found)
+    except SideFault as error:
+        return error.fault.status, error.fault.detail
+    return RunStatus.RAN, ""
 
 
 def _judge(bench: Bench, check: Check, found: _Findings) -> None:
     """Cheap and decisive first: right, then whose work, then how fast. Raises SideFault."""
     with bench.candidate(bench.job.source) as side:
         found.isolation = side.child.isolation
+        found.pids.append(side.child.pid)
         try:
             check.run(side)
         finally:
             side.close()
             found.log = side.child.log()
+    shapes = _timed(bench) if bench.job.pairs > 0 else []
+    _expect(bench, shapes)
     _trace(bench, found)
     if bench.job.pairs > 0:
-        found.timings = tuple(t for shape in _timed(bench) if (t := _time(bench, shape, found)))
+        found.timings = tuple(t for shape in shapes if (t := _time(bench, shape, found)))
+
+
+def _expect(bench: Bench, shapes: Sequence[str]) -> None:
+    """Orders the children of the trace and of the first shape's pairs."""
+    form = known(bench, shapes[0]) if shapes else None
+    count = bench.job.pairs if form else 0
+    sides = 1 if bench.job.parent_source is None else 2
+    bench.expect(
+        candidates=1 + count * sides, baselines=count, baseline=form.name if form else EAGER
+    )
 
 
 def _trace(bench: Bench, found: _Findings) -> None:
@@ -102,6 +137,8 @@ def _trace(bench: Bench, found: _Findings) -> None:
         with bench.candidate(bench.job.source, watched=True) as side:
             side.construct(bench.loaded.init_args(shape), example.state)
             side.inputs([example.inputs])
+            if side.kind.maps_answers:
+                side.outputs_to(hollow(exp), 1)
             places, found.ops, authored = side.trace()
             if exp is not None:
                 right = compare(exp, read(side, places, exp), bench.job.contract)

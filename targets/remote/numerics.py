@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from data.records import Contract, Draw, OutputKind
+from targets.remote.arena import dtype_of
 from targets.remote.continuous import Continuous, Finding, close, continuous
 from targets.remote.deviation import one_thread
 from targets.remote.discrete import Discrete, discrete, discrete_fault, kind_of
@@ -56,6 +58,15 @@ def expected(loaded: LoadedOperator, draw: DrawInput, contract: Contract) -> Exp
         distribution=draw.distribution,
         goals=tuple(goal for goal in goals if goal is not None),
     )
+
+
+def hollow(exp: Expected | None) -> list[Tensor]:
+    """Tensors of the outputs' form, empty ones for Python values; [] when nothing is known."""
+    goals = () if exp is None else exp.goals
+    return [
+        torch.zeros(g.shape, dtype=dtype_of(g.dtype)) if g.content is not None else torch.empty(0)
+        for g in goals
+    ]
 
 
 def structure(exp: Expected, outputs: Sequence[object]) -> str | None:

@@ -53,6 +53,8 @@ class LoadedOperator:
             self.kinds = None if kinds is None else tuple(OutputKind(k) for k in kinds)
         self.silenced: tuple[str, ...] = ()
         """Modules whose dropout was set to 0, after the first model was made."""
+        self.place = "cpu"
+        """Torch's name of where the reference runs and inputs are handed out."""
         self._skeletons: dict[str, nn.Module] = {}
 
     @property

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from data.records import Policy
 from targets.remote.draws import DrawInput
 from targets.remote.operator import LoadedOperator, foreign
-from targets.remote.sizing import flatten
+from targets.remote.sizing import flatten, map_tensors
 
 aten = torch.ops.aten
 
@@ -26,19 +26,6 @@ EPS = {
     torch.bfloat16: 2.0**-7,
 }
 """Distance from 1 to the next number."""
-
-
-def map_tensors(change: Callable[[Tensor], Any], value: Any) -> Any:
-    """`value` with each tensor in nested lists, tuples and dicts changed."""
-    if isinstance(value, Tensor):
-        return change(value)
-    if isinstance(value, dict):
-        return {k: map_tensors(change, v) for k, v in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(map_tensors(change, v) for v in value))
-    if isinstance(value, (list, tuple)):
-        return type(value)(map_tensors(change, v) for v in value)
-    return value
 
 
 def declared(loaded: LoadedOperator, draw: DrawInput) -> list[object]:
@@ -68,7 +55,7 @@ def exact(
         wide = _wide(x)
         if noise and x.is_floating_point():
             u = torch.rand(x.shape, generator=generator, dtype=torch.float64) - 0.5
-            wide = wide * (1 + u * noise * EPS.get(x.dtype, 0.0))
+            wide = wide * (1 + u.to(x.device) * noise * EPS.get(x.dtype, 0.0))
         return wide
 
     model = _model(loaded, draw).double()
@@ -115,7 +102,7 @@ def _model(loaded: LoadedOperator, draw: DrawInput) -> nn.Module:
     with foreign("Model"):
         model = copy.deepcopy(loaded.skeleton(draw.shape))
         model.load_state_dict(draw.state, strict=True)
-    return model
+    return model.to(loaded.place)
 
 
 def _forward(model: nn.Module, inputs: list[Any], modes: list[Any]) -> list[object]:

@@ -39,6 +39,8 @@ class Output:
     value: object = None
     """An output that is no tensor: a Python number, text or None."""
     plain: bool = False
+    slot: int | None = None
+    """Its place among the judge's copies; None where it is read out of the child's memory."""
 
     @property
     def nbytes(self) -> int:
@@ -51,7 +53,7 @@ def output(told: Mapping[str, Any]) -> Output:
         return Output(torch.uint8, (0,), (1,), 0, told["value"], plain=True)
     if told["type"] != "tensor":
         kind = str(told["type"])[:80]
-        raise SideFault(RunStatus.BAD_STRUCTURE, f"an output is {kind}, not a plain CPU tensor")
+        raise SideFault(RunStatus.BAD_STRUCTURE, f"an output is {kind}, not a plain device tensor")
     shape, strides = (tuple(int(n) for n in told[k]) for k in ("shape", "strides"))
     out = Output(dtype_of(str(told["dtype"])), shape, strides, int(told["address"]))
     if len(shape) != len(strides) or len(shape) > _DIMENSIONS or min((*shape, *strides, 0)) < 0:

@@ -19,6 +19,12 @@ LEAST_BLOCKS = 4
 SINGLE_S = 0.001
 """Calls from here on go one by one; shorter ones in batches (the messages take up to 100 us)."""
 BATCH = 16
+DEVICE_TURN_S = 0.005
+DEVICE_BYTES = 8 << 30
+"""Inputs and answers of one side; the staged contents take as much again."""
+DEVICE_LEAST, DEVICE_MOST = 20, 256
+"""Different inputs a batch where a call is short (JUDGE.md, section 4, item 10)."""
+LEAST_NET = 0.02
 SETS = 3
 SETS_BYTES = 128 << 20
 CANDIDATE, PARENT = "candidate", "parent"
@@ -30,7 +36,9 @@ class Form:
 
     sets: int
     batch: int
-    """Calls a message; 1: the answer stays in place."""
+    """Calls a message."""
+    slots: bool
+    """Answers are copied into memory of the judge; otherwise the last one stays in place."""
     messages: int
     """A turn."""
     blocks: int
@@ -44,6 +52,9 @@ class PairTimes:
     """Median of each turn."""
     raw: dict[str, list[float]] = field(default_factory=dict)
     null: list[float] = field(default_factory=list)
+    """Cost of the messages, included in the times."""
+    nulls: dict[str, list[float]] = field(default_factory=dict)
+    """By side: what messages and copies cost on a device; `ratio` and `each` are without it."""
     void: bool = False
 
     def ratio(self, over: str, under: str) -> float:
@@ -52,12 +63,25 @@ class PairTimes:
         A stolen core doubles every fifth block of either side (2 cores, shared): two medians
         bear that, the median of ratios would meet it in every third.
         """
-        return statistics.median(self.blocks[over]) / statistics.median(self.blocks[under])
+        blocks = (self._net(name, self.blocks[name]) for name in (over, under))
+        first, second = map(statistics.median, blocks)
+        return first / second
 
     def ratios(self, over: str, under: str) -> list[float]:
         """One a block."""
-        both = zip(self.blocks[over], self.blocks[under], strict=True)
-        return [a / b for a, b in both]
+        both = (self._net(name, self.blocks[name]) for name in (over, under))
+        return [a / b for a, b in zip(*both, strict=True)]
+
+    def each(self, side: str) -> list[float]:
+        """Seconds of each call."""
+        return self._net(side, self.raw[side])
+
+    def _net(self, side: str, times: Sequence[float]) -> list[float]:
+        """Without the side's null call; a time that it nearly fills is not measurable."""
+        if side not in self.nulls:
+            return list(times)
+        null = statistics.median(self.nulls[side])
+        return [max(t - null, LEAST_NET * t) for t in times]
 
 
 def form_of(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> Form:
@@ -66,11 +90,25 @@ def form_of(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> Form:
     if call_s >= SINGLE_S or not answer:
         sets = max(1, min(SETS, SETS_BYTES // size))
         messages = max(1, min(8, round(TURN_S / call_s)))
-        return Form(sets=sets, batch=1, messages=messages, blocks=blocks)
+        return Form(sets=sets, batch=1, slots=False, messages=messages, blocks=blocks)
     room = max(1, SETS_BYTES // (size + sum(t.numel() * t.element_size() for t in answer)))
     batch = max(1, min(BATCH, room, math.ceil(2 * SINGLE_S / call_s)))
     messages = max(1, min(4, round(TURN_S / 2 / (batch * call_s))))
-    return Form(sets=max(batch, min(SETS, room)), batch=batch, messages=messages, blocks=blocks)
+    sets = max(batch, min(SETS, room))
+    return Form(sets=sets, batch=batch, slots=batch > 1, messages=messages, blocks=blocks)
+
+
+def device_form(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> Form:
+    """The same on a device whose answers the judge maps: long batches of different inputs.
+
+    Two processes on one device take turns: each change costs about 0.2 ms, whatever they do.
+    """
+    blocks = max(LEAST_BLOCKS, min(BLOCKS, int(PAIR_S / max(call_s, DEVICE_TURN_S))))
+    room = max(1, DEVICE_BYTES // (size + sum(t.numel() * t.element_size() for t in answer)))
+    least = DEVICE_LEAST if call_s < SINGLE_S else 1
+    batch = max(1, min(DEVICE_MOST, room, max(least, math.ceil(DEVICE_TURN_S / call_s))))
+    messages = max(1, min(4, round(DEVICE_TURN_S / (batch * call_s))))
+    return Form(sets=batch, batch=batch, slots=True, messages=messages, blocks=blocks)
 
 
 def spread(pairs: Sequence[PairTimes], over: str) -> tuple[float, float, float]:

@@ -60,19 +60,20 @@ def probe(cache: Path) -> Probe:
     earlier = loads(Measurement, path.read_text()) if path.exists() else None
     if earlier is None or not earlier.steady:
         fresh = loads(Measurement, json.dumps(fork(lambda: _measure(known)).result()))
-        earlier = fresh if earlier is None else _better(earlier, fresh)
-        _keep(path, dumps(earlier))
+        earlier = fresh if earlier is None else better(earlier, fresh)
+        keep(path, dumps(earlier))
     return Probe(card=earlier.card, environment=known)
 
 
-def _better(one: Measurement, other: Measurement) -> Measurement:
+def better(one: Measurement, other: Measurement) -> Measurement:
+    """The higher one of each peak."""
     rates = {k: max(v, other.card.peak_tflop_s[k]) for k, v in one.card.peak_tflop_s.items()}
     speed = max(one.card.peak_gb_s, other.card.peak_gb_s)
     card = replace(other.card, peak_gb_s=speed, peak_tflop_s=rates)
     return Measurement(card=card, steady=one.steady or other.steady)
 
 
-def _keep(path: Path, text: str) -> None:
+def keep(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{os.getpid()}.tmp")
     fresh.write_text(text)

@@ -34,6 +34,8 @@ MOVES = ALLOCATES | {
 }
 # fmt: on
 """Neither views nor these count as library compute."""
+PLACES = ("cpu", "cuda", "xpu", "mps")
+"""Kinds of torch device with memory that can be looked at."""
 OVERWRITES = {"copy_", "fill_", "zero_", "random_", "uniform_", "normal_"}
 
 
@@ -114,7 +116,7 @@ def _arguments(
 
 def _plain(t: torch.Tensor) -> bool:
     return bool(
-        t.device.type == "cpu" and t.layout == torch.strided and t.untyped_storage().nbytes() > 0
+        t.device.type in PLACES and t.layout == torch.strided and t.untyped_storage().nbytes() > 0
     )
 
 
@@ -125,7 +127,7 @@ def _whole(t: torch.Tensor) -> bool:
 def _bytes(t: torch.Tensor) -> torch.Tensor:
     if not _plain(t):
         return torch.empty(0, dtype=torch.uint8)
-    return torch.empty(0, dtype=torch.uint8).set_(t.untyped_storage())
+    return torch.empty(0, dtype=torch.uint8, device=t.device).set_(t.untyped_storage())
 
 
 def _checksum(t: torch.Tensor) -> int:

@@ -12,6 +12,7 @@ import resource
 import shutil
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,9 @@ UNSHARE, PROCESS = "unshare", "process"
 
 ROOT_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store")
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf")
+PROC_ROOT = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver")
+"""What root may write in procfs. libcuda names its threads there and fails with 304 if it cannot,
+so that the rest stays writable in a child with device nodes; without capabilities it is its own."""
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 _ALLOCATOR = {
@@ -60,6 +64,8 @@ class View:
 
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """Device nodes, absolute."""
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -77,6 +83,7 @@ def environment(cache: Path) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # else asking whether there is a device spoils forks
         **_ALLOCATOR,
     }
 
@@ -157,7 +164,7 @@ def _new_root(limits: Limits, view: View) -> None:
     paths = [p for p in (*system_folders(), *view.readable, *view.writable) if Path(p).exists()]
     sources = [(os.open(p, os.O_PATH), p) for p in paths]
     _mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=16m,mode=755")
-    _devices(root)
+    _devices(root, view.nodes)
     size = f"size={limits.tmpfs_bytes},mode=1777"
     for folder, flags in (("tmp", 0), ("dev/shm", MS_NOEXEC)):
         Path(root, folder).mkdir(parents=True)
@@ -167,8 +174,13 @@ def _new_root(limits: Limits, view: View) -> None:
         os.close(fd)
     Path(root, "proc").mkdir()
     _mount("proc", f"{root}/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    for name in PROC_ROOT if view.nodes else ():
+        place = f"{root}/proc/{name}"
+        if Path(place).exists():
+            _mount(place, place, None, MS_BIND | MS_REC)
     _set_read_only(root, on=True)
-    for path in ("/tmp", "/dev/shm", *view.writable):  # noqa: S108
+    own_proc = ("/proc",) if view.nodes else ()
+    for path in ("/tmp", "/dev/shm", *own_proc, *view.writable):  # noqa: S108
         _set_read_only(root + path, on=False)
     _pivot(root)
 
@@ -186,11 +198,12 @@ def _bind(fd: int, path: str, root: str) -> None:
     _mount(f"/proc/self/fd/{fd}", str(target), None, MS_BIND | MS_REC)
 
 
-def _devices(root: str) -> None:
-    Path(root, "dev").mkdir()
-    for name in DEVICES:
-        Path(root, "dev", name).touch()
-        _mount(f"/dev/{name}", f"{root}/dev/{name}", None, MS_BIND)
+def _devices(root: str, nodes: Sequence[str]) -> None:
+    for node in (*(f"/dev/{name}" for name in DEVICES), *nodes):
+        place = Path(root + node)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+        _mount(node, str(place), None, MS_BIND)
     for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1")):
         Path(root, "dev", name).symlink_to(target)
 

@@ -33,6 +33,8 @@ IMPORTED = (
     "torch._dynamo",
     "torch.export",
     "targets.remote.admit",
+    "targets.remote.cuda",
+    "targets.remote.device_peaks",
     "targets.remote.build",
     "targets.remote.measure",
     "targets.remote.trace",
@@ -52,16 +54,24 @@ class Context:
 
 
 def _probe(context: Context, args: dict[str, Any]) -> object:
-    decode(Device, args["device"])
-    return context.probe
+    return _peaks(context, decode(Device, args["device"]))
+
+
+def _peaks(context: Context, device: Device) -> peaks.Probe:
+    """Of the host, or of the device beside it."""
+    from targets.remote import accelerator, device_peaks
+
+    if accelerator.kind_of_device(device).place == accelerator.HOST.place:
+        return context.probe
+    return device_peaks.probe(context.cache, device)
 
 
 def _admit(context: Context, args: dict[str, Any]) -> object:
     from targets.remote.admit import admit
 
     operator, contract = decode(Operator, args["operator"]), decode(Contract, args["contract"])
-    decode(Device, args["device"])
-    return admit(operator, contract, context.probe.card, context.probe.environment)
+    probe = _peaks(context, decode(Device, args["device"]))
+    return admit(operator, contract, probe.card, probe.environment)
 
 
 def _build(context: Context, args: dict[str, Any]) -> object:
@@ -81,7 +91,8 @@ def _measure(context: Context, args: dict[str, Any]) -> object:
 
     assert context.zygote is not None
     job = decode(MeasureJob, args)
-    return measure(job, zygote=context.zygote, cache=context.cache, card=context.probe.card)
+    card = _peaks(context, job.device).card
+    return measure(job, zygote=context.zygote, cache=context.cache, card=card)
 
 
 Op = Callable[[Context, dict[str, Any]], object]
@@ -206,6 +217,7 @@ def _prepare(cache: Path) -> Context:
 
 def serve(prepare: Callable[[], Context], ops: Mapping[str, Op]) -> None:
     """Serves until the end; stdin and stdout are taken, what anything prints goes to stderr."""
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # jobs are forked: ask no driver before
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)

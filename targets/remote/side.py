@@ -3,35 +3,38 @@
 Answers are read out of the child's memory, without its help.
 """
 
-import ctypes
 import json
 import time
-from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 
 from data.errors import MachineError
-from data.records import RunStatus
+from data.records import Device, RunStatus
+from targets.remote import foreign
+from targets.remote.accelerator import HOST, Kind
 from targets.remote.arena import Arena, pack
 from targets.remote.channel import PREFIX, Closed, Late, Malformed
 from targets.remote.offspring import Child
 from targets.remote.output import Output, SideFault, output
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-class _Vector(ctypes.Structure):
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
 
 class Side:
     """A baseline, a candidate or its parent, each in a child of its own."""
 
-    def __init__(self, child: Child, *, name: str, deadline: float, call_s: float = 30.0) -> None:
-        self.child, self.name = child, name
+    def __init__(
+        self,
+        child: Child,
+        *,
+        name: str,
+        deadline: float,
+        call_s: float = 30.0,
+        kind: Kind = HOST,
+    ) -> None:
+        self.child, self.name, self.kind = child, name, kind
         self._deadline = deadline
         """A time of `time.monotonic`."""
         self._call_s = call_s
@@ -39,6 +42,11 @@ class Side:
         self.arena: Arena | None = None
         self.args: list[list[Any]] = []
         self.slots: Arena | None = None
+
+    def begin(self, device: Device, *, reduced: bool) -> None:
+        """The child's own context on the device, before it reads foreign code."""
+        at = {"target": device.target, "index": device.index, "reduced": reduced}
+        self._ask({"op": "begin", **at}, first=True)
 
     def load(
         self, source: str, *, class_name: str = "ModelNew", folder: Path | None = None
@@ -75,21 +83,42 @@ class Side:
         if self.arena is not None and args == self.args and self._fits(tensors):
             for mine, new in zip(self.arena.tensors, tensors, strict=True):
                 mine.copy_(new)
+            self.kind.wait()
             return
-        if self.arena is not None:
-            self.arena.close()
-        self.arena, self.args = Arena.holding(tensors), args
+        for old in (self.arena, self.slots):
+            if old is not None:
+                old.free()
+        self.arena, self.args, self.slots = Arena.holding(tensors, self.kind.new), args, None
+        self.kind.wait()
         self._ask_with({"op": "inputs", "sets": args}, self.arena)
 
     def outputs_to(self, outputs: Sequence[torch.Tensor], calls: int) -> None:
         """Where a batch leaves its answers: memory that the judge maps."""
-        rows = [torch.zeros_like(o) for _ in range(calls) for o in outputs]
-        self.slots = Arena.holding(rows)
+        if self.slots is not None:
+            self.slots.free()
+        self.slots = Arena.holding([*outputs] * calls, self.kind.new)
         self._ask_with({"op": "slots", "width": len(outputs)}, self.slots)
 
     def call(self, index: int = 0, *, first: bool = False) -> list[Output]:
         """Where the outputs of a call on this input set lie until the next call."""
+        self.blank()
         return self.read_answer(self._ask({"op": "call", "set": index}, first=first))
+
+    def blank(self) -> None:
+        """NaN into the judge's memory for answers: what nobody writes must not look like one."""
+        if self.kind.maps_answers and self.slots is not None:
+            self.slots.memory.flat.fill_(0xFF)
+            self.kind.wait()
+
+    def leave(self) -> None:
+        """The outputs of the last call are copied out once more, when all else is done."""
+        if self.kind.maps_answers:
+            self.blank()
+            self._ask({"op": "leave"})
+
+    def loop(self, calls: int) -> None:
+        """So many calls on one input set; a baseline's, since nothing is looked at."""
+        self._ask({"op": "loop", "calls": calls})
 
     def start(self, message: bytes) -> dict[str, Any]:
         """Sends a prepared message and waits for its answer: all that is timed."""
@@ -126,6 +155,9 @@ class Side:
         """The whole output, out of the child's memory, with its strides."""
         if output.plain:
             return output.value
+        if output.slot is not None:
+            assert self.slots is not None
+            return self.slots.tensors[output.slot].clone()
         data = bytearray(max(output.nbytes, 1))
         self.read_pieces([(output.address, output.nbytes)], data)
         flat = torch.frombuffer(data, dtype=output.dtype, count=-1 if output.nbytes else 0)
@@ -135,27 +167,10 @@ class Side:
 
     def read_pieces(self, pieces: Sequence[tuple[int, int]], into: bytearray) -> None:
         """(address, bytes) one after the other into the buffer, in one system call or a few."""
-        view = (ctypes.c_char * len(into)).from_buffer(into)
-        base, done = ctypes.addressof(view), 0
-        for first in range(0, len(pieces), 1000):
-            part = pieces[first : first + 1000]
-            numbers = array("Q", [n for piece in part for n in piece])
-            remote = (_Vector * len(part)).from_buffer(numbers)
-            done += self._read_memory(base + done, remote, sum(n for _, n in part))
-
-    def _read_memory(self, base: int, remote: Any, size: int) -> int:
-        got = 0
-        while got < size:
-            local = _Vector(base + got, size - got)
-            count = _LIBC.process_vm_readv(
-                self.child.pid, ctypes.byref(local), 1, remote, len(remote), 0
-            )
-            if count <= 0:
-                raise self._unreadable(ctypes.get_errno())
-            got += count
-            if got < size:
-                _advance(remote, count)
-        return size
+        try:
+            foreign.read(self.child.pid, pieces, into)
+        except OSError as error:
+            raise self._unreadable(error.errno or 0) from error
 
     def _unreadable(self, code: int) -> Exception:
         if code == 1:  # EPERM
@@ -176,7 +191,8 @@ class Side:
         self.child.end()
         for arena in (self.arena, self.slots):
             if arena is not None:
-                arena.close()
+                arena.free()
+        self.arena = self.slots = None
 
     def __enter__(self) -> Self:
         return self
@@ -187,11 +203,12 @@ class Side:
     def read_answer(self, answer: Mapping[str, Any]) -> list[Output]:
         """The places that an answer names; raises SideFault for anything but plain tensors."""
         try:
-            return [output(o) for o in answer["outputs"]]
+            told = [output(o) for o in answer["outputs"]]
         except SideFault:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise self._forged(f"outputs that are none ({error})") from error
+        return [replace(o, slot=k) for k, o in enumerate(told)] if self.kind.maps_answers else told
 
     def _fits(self, tensors: Sequence[torch.Tensor]) -> bool:
         assert self.arena is not None
@@ -275,14 +292,6 @@ def message(header: dict[str, Any]) -> bytes:
     """A frame without a body, ready for `Side.start`."""
     text = json.dumps(header).encode()
     return PREFIX.pack(len(text), 0) + text
-
-
-def _advance(remote: Any, count: int) -> None:
-    for vector in remote:
-        step = min(count, vector.length)
-        vector.base = (vector.base or 0) + step
-        vector.length -= step
-        count -= step
 
 
 def _same_names(

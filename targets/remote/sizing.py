@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -58,6 +58,19 @@ def flatten(value: object) -> list[object]:
     if isinstance(value, (list, tuple)):
         return [leaf for v in value for leaf in flatten(v)]
     return [value]
+
+
+def map_tensors(change: Callable[[torch.Tensor], Any], value: Any) -> Any:
+    """`value` with each tensor in nested lists, tuples and dicts changed."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {k: map_tensors(change, v) for k, v in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(map_tensors(change, v) for v in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(map_tensors(change, v) for v in value)
+    return value
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ from time import perf_counter
 
 from targets.remote.check import read
 from targets.remote.contents import Content
+from targets.remote.memory import Writes
 from targets.remote.numerics import Expected
 from targets.remote.output import Output
 from targets.remote.side import Side, message
@@ -37,7 +38,8 @@ class Answer:
     def again(self, side: Side) -> bytes:
         """The same pieces as they are now."""
         if self.places is None:
-            return _cut(side, self.spots)
+            assert side.slots is not None
+            return side.slots.memory.reader(self.spots)()
         return _held(side, self.spots)
 
     def outputs(self, side: Side, call: int, exp: Expected) -> list[object]:
@@ -52,12 +54,11 @@ class Answer:
 def time_call(side: Side, content: Content, index: int) -> Answer:
     """One call; its outputs stay in the child's memory until the next."""
     start = message({"op": "call", "set": index})
-    base, fractions = index * content.staging.size, _fractions()
+    fractions = _fractions()
     assert side.arena is not None
-    memory = side.arena.memory
+    complete = side.arena.memory.writer(_writes([content], index))
     began = perf_counter()
-    for offset, new, _ in content.patch:
-        memory[base + offset : base + offset + len(new)] = new
+    complete()
     places = side.read_answer(side.start(start))
     spots = _spots(places, fractions)
     pieces = _held(side, spots)
@@ -66,30 +67,44 @@ def time_call(side: Side, content: Content, index: int) -> Answer:
 
 def time_batch(side: Side, contents: Sequence[Content]) -> Answer:
     """A call for each content, each answer copied to the judge's memory before the next call."""
-    start = message({"op": "batch", "calls": len(contents)})
+    return _timed_batch(side, contents, "batch")
+
+
+def _timed_batch(side: Side, contents: Sequence[Content], op: str) -> Answer:
+    start = message({"op": op, "calls": len(contents)})
     assert side.arena is not None
     assert side.slots is not None
-    memory, fractions, size = side.arena.memory, _fractions(), side.slots.size
-    spots = [(int(f * max(0, size - PIECE_BYTES)), PIECE_BYTES) for f in fractions]
+    size = side.slots.size
+    spots = [(int(f * max(0, size - PIECE_BYTES)), PIECE_BYTES) for f in _fractions()]
+    side.blank()
+    hold = side.slots.memory.reader(spots)
+    complete = side.arena.memory.writer(_writes(contents, 0))
+    side.kind.flush()
     began = perf_counter()
-    for k, content in enumerate(contents):
-        base = k * content.staging.size
-        for offset, new, _ in content.patch:
-            memory[base + offset : base + offset + len(new)] = new
+    complete()
     side.start(start)
-    pieces = _cut(side, spots)
+    pieces = hold()
     return Answer(perf_counter() - began, 0, pieces, spots)
 
 
-def time_null(side: Side, batch: int) -> float:
+def time_null(side: Side, contents: Sequence[Content]) -> float:
     """Seconds of a message without its calls."""
-    operation = {"op": "null"} if batch == 1 else {"op": "null_batch", "calls": batch}
-    start, fractions = message(operation), _fractions()
+    if side.slots is not None:
+        return _timed_batch(side, contents, "null_batch").seconds
+    start, fractions = message({"op": "null"}), _fractions()
     began = perf_counter()
     answer = side.start(start)
-    if batch == 1:
-        _held(side, _spots(side.read_answer(answer), fractions))
+    _held(side, _spots(side.read_answer(answer), fractions))
     return perf_counter() - began
+
+
+def _writes(contents: Sequence[Content], first: int) -> Writes:
+    """The patches of sets from `first` on."""
+    return [
+        ((first + k) * content.staging.size + offset, new)
+        for k, content in enumerate(contents)
+        for offset, new, _ in content.patch
+    ]
 
 
 def _fractions() -> list[float]:
@@ -114,9 +129,3 @@ def _held(side: Side, spots: Sequence[tuple[int, int]]) -> bytes:
     buffer = bytearray(sum(n for _, n in spots))
     side.read_pieces(spots, buffer)
     return bytes(buffer)
-
-
-def _cut(side: Side, spots: Sequence[tuple[int, int]]) -> bytes:
-    assert side.slots is not None
-    memory = side.slots.memory
-    return b"".join(memory[a : a + n] for a, n in spots)

@@ -17,18 +17,18 @@ from contextlib import ExitStack
 import torch
 
 from data.records import RunStatus, Timing
-from targets.remote.arena import dtype_of
 from targets.remote.baseline import Choice
 from targets.remote.bench import COMPILED, Bench
 from targets.remote.contents import Content, Contents
 from targets.remote.draws import DrawInput, parameters
-from targets.remote.numerics import Expected, compare, expected
+from targets.remote.numerics import Expected, compare, expected, hollow
 from targets.remote.output import SideFault
 from targets.remote.pairs import (
     CANDIDATE,
     PARENT,
     PairTimes,
     cache_bytes,
+    device_form,
     form_of,
     spread,
 )
@@ -49,17 +49,25 @@ class Race:
     def __init__(self, bench: Bench, shape: str, choice: Choice) -> None:
         self.bench, self.shape, self.choice = bench, shape, choice
         self.notes: list[str] = []
-        self.contents = Contents(bench.loaded, shape, bench.seed + 7)
+        self.contents = Contents(bench.loaded, shape, bench.seed + 7, bench.kind)
         self.state = parameters(bench.loaded, shape, bench.seed + 11)
         self._random = random.Random(bench.seed + 13)
         self._stood: dict[str, int] = {}
         self._pairs = 0
-        self._example = _hollow(self._expected(self.contents.fresh()))
-        self.form = form_of(choice.seconds, self.contents.bytes, self._example)
+        self._example = self._hollow()
+        form = device_form if bench.kind.maps_answers else form_of
+        self.form = form(choice.seconds, self.contents.bytes, self._example)
+
+    def _hollow(self) -> list[torch.Tensor]:
+        """The form of an answer; [] where a Python value among them must stay where it is."""
+        found = hollow(self._expected(self.contents.fresh()))
+        whole = self.bench.kind.maps_answers or all(t.numel() for t in found)
+        return found if whole else []
 
     def run(self, floor_us: float | None) -> Timing | None:
         """None when no pair could be finished in time. Raises SideFault."""
         gc.collect()
+        self.bench.nursery.settle()
         pairs: list[PairTimes] = []
         tries = 0
         took = 0.0
@@ -102,7 +110,7 @@ class Race:
         parent: tuple[float | None, float | None, float | None] = (None, None, None)
         if self.bench.job.parent_source is not None:
             parent = spread(pairs, PARENT)
-        samples = tuple(s * 1e6 for p in pairs for s in p.raw[CANDIDATE])
+        samples = tuple(s * 1e6 for p in pairs for s in p.each(CANDIDATE))
         return Timing(
             shape=self.shape,
             baseline=base,
@@ -111,16 +119,19 @@ class Race:
             high=high,
             pair_ratios=tuple(p.ratio(base, CANDIDATE) for p in pairs),
             candidate_us=statistics.median(samples),
-            baseline_us=statistics.median(s * 1e6 for p in pairs for s in p.raw[base]),
+            baseline_us=statistics.median(s * 1e6 for p in pairs for s in p.each(base)),
             parent_ratio=parent[0],
             parent_low=parent[1],
             parent_high=parent[2],
             floor_us=floor_us,
-            null_us=statistics.median(s * 1e6 for p in pairs for s in p.null),
+            null_us=statistics.median(s * 1e6 for p in pairs for s in (p.null or p.nulls[base])),
             others_us={k: v for k, v in self.choice.times_us.items() if k != base},
-            warm=self.form.sets * self.contents.bytes < cache_bytes(),
+            warm=self.form.sets * self.contents.bytes < (self._cache() or cache_bytes()),
             samples_us=samples,
         )
+
+    def _cache(self) -> float | None:
+        return self.bench.kind.cache_bytes()
 
     def _pair(self) -> PairTimes:
         with ExitStack() as stack:
@@ -147,7 +158,7 @@ class Race:
         side.construct(self.bench.loaded.init_args(self.shape), self.state, compiled=compiled)
         side.inputs([self.contents.example] * self.form.sets)
         side.call(first=True)
-        if self.form.batch > 1:
+        if self.form.slots:
             side.outputs_to(self._example, self.form.batch)
         self._warm_up(side)
         side.freeze()
@@ -196,7 +207,8 @@ class Race:
                 order.reverse()
                 for contents in turn:
                     self.contents.recycle(contents)
-            times.null.append(self._null(sides[1]))
+            if not self.bench.kind.maps_answers:
+                times.null.append(self._null(sides[1]))
         finally:
             gc.enable()
             torch.set_num_threads(threads)
@@ -230,6 +242,9 @@ class Race:
             seconds.append(answer.seconds / self.form.batch)
             if side.name == CANDIDATE and number in checked:
                 self._verify(side, contents, answer)
+        if self.bench.kind.maps_answers:
+            null = time_null(side, next(iter(turn.values()))) / self.form.batch
+            times.nulls.setdefault(side.name, []).append(null)
         side.freeze()
         self._stood[side.name] = side.child.cpu_ns()
         times.blocks.setdefault(side.name, []).append(statistics.median(seconds))
@@ -237,11 +252,11 @@ class Race:
 
     def _message(self, side: Side, contents: list[Content], number: int) -> Answer:
         """The contents go to their places; then the clock runs."""
-        first = 0 if self.form.batch > 1 else number % self.form.sets
+        first = 0 if self.form.slots else number % self.form.sets
         assert side.arena is not None
         for k, content in enumerate(contents):
             content.into(side.arena, first + k)
-        if self.form.batch > 1:
+        if self.form.slots:
             return time_batch(side, contents)
         return time_call(side, contents[0], first)
 
@@ -250,7 +265,10 @@ class Race:
         side.thaw()
         side.call()
         batch = self.form.batch
-        return statistics.median(time_null(side, batch) for _ in range(20)) / batch
+        contents = self._fresh()
+        taken = [time_null(side, contents) for _ in range(20)]
+        self.contents.recycle(contents)
+        return statistics.median(taken) / batch
 
     def _verify(self, side: Side, contents: list[Content], answer: Answer) -> None:
         """The answer in full, the child frozen. Raises SideFault."""
@@ -286,10 +304,3 @@ class Race:
             shape=self.shape, distribution="timed", inputs=content.inputs(), state=self.state
         )
         return expected(self.bench.loaded, draw, self.bench.job.contract)
-
-
-def _hollow(exp: Expected | None) -> list[torch.Tensor]:
-    """Tensors of the outputs' form; empty when one is no tensor or nothing is known."""
-    if exp is None or any(goal.content is None for goal in exp.goals):
-        return []
-    return [torch.zeros(goal.shape, dtype=dtype_of(goal.dtype)) for goal in exp.goals]

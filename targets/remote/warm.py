@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import importlib
 import os
 import select
 import shutil
@@ -48,18 +49,40 @@ def _warm_up() -> Callable[[Channel], None]:
     import torch._inductor.compile_fx
     from torch import compiler
 
+    def compile_once() -> None:
+        with contextlib.suppress(Exception):  # no compiler here: eager baselines only
+            torch.compile(lambda x: torch.relu(x) + 1.0, dynamic=False)(torch.ones(64))
+            compiler.reset()
+
     # A child cannot import: policy must be here.
     from targets.remote import child, kforge_launch, policy  # noqa: F401
+    from targets.remote.accelerator import present
 
     torch.set_num_threads(1)
-    with contextlib.suppress(Exception):  # no compiler here: eager baselines only
-        torch.compile(lambda x: torch.relu(x) + 1.0, dynamic=False)(torch.ones(64))
-        compiler.reset()
+    if present():  # the compiler asks for the device, and no fork of who has asked can use it
+        _in_fork(compile_once)
+        from targets.remote import cuda  # noqa: F401
+
+        with contextlib.suppress(ImportError):  # comes with torch, where there is a device
+            importlib.import_module("triton")
+    else:
+        compile_once()
     sys.modules["kforge_launch"] = kforge_launch
     root = os.environ.pop("PYTHONPATH", "")
     sys.path[:] = [p for p in sys.path if p not in ("", root)]
     gc.freeze()
     return child.drive
+
+
+def _in_fork(action: Callable[[], None]) -> None:
+    """What it leaves on disk stays, what it does to this process does not."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            action()
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
 
 
 def _probe() -> str:
@@ -126,7 +149,7 @@ def _live(
         channel = Channel(socket.socket(fileno=channel_fd), takes_fds=True)
         channel.receive()
         limits = Limits(memory_bytes=0, seconds=asked["seconds"], tmpfs_bytes=asked["tmpfs"])
-        seen = View(readable=tuple(asked["readable"]), writable=tuple(asked["writable"]))
+        seen = View(**{k: tuple(v) for k, v in asked["view"].items()})
         _enclose_or_exit(rung, limits, seen)
         channel.send({"ok": True})
         drive(channel)

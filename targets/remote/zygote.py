@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from data.errors import MachineError
@@ -20,7 +21,7 @@ from targets.remote.cgroup import sweep
 from targets.remote.channel import Channel, ChannelError
 from targets.remote.drain import Drain
 from targets.remote.offspring import Child
-from targets.remote.sandbox import Limits
+from targets.remote.sandbox import Limits, View
 
 START_S = 180.0
 """A cold dummy compile takes 17 s on an idle machine."""
@@ -58,13 +59,7 @@ class Zygote:
                 stdout=sys.stderr.fileno() if _has_fileno() else subprocess.DEVNULL,
             )
 
-    def child(
-        self,
-        limits: Limits,
-        *,
-        readable: tuple[Path, ...] = (),
-        writable: tuple[Path, ...] = (),
-    ) -> Child:
+    def child(self, limits: Limits, view: View | None = None) -> Child:
         """A fresh child behind its walls, ready for its first message. Raises MachineError."""
         connection = socket.socket(socket.AF_UNIX)
         try:
@@ -74,8 +69,8 @@ class Zygote:
         mine, theirs = socket.socketpair()
         reading, writing = os.pipe()
         control = Channel(connection)
-        view = {"readable": [*map(str, readable)], "writable": [*map(str, writable)]}
-        asked = {"seconds": limits.seconds, "tmpfs": limits.tmpfs_bytes, **view}
+        seen = asdict(view or View())
+        asked = {"seconds": limits.seconds, "tmpfs": limits.tmpfs_bytes, "view": seen}
         try:
             control.send(asked, fds=(theirs.fileno(), writing))
             born = control.receive(time.monotonic() + START_S).header

@@ -78,10 +78,14 @@ class Rig:
         return Side(child, name="candidate", deadline=deadline, call_s=call_s)
 
     def measure(self, source: str, operator: str = ADD, **options: object) -> RunResult:
-        settings: dict[str, object] = {"pairs": 0, "deadline_s": 60.0, "contract": Contract()}
+        settings: dict[str, object] = {
+            "device": CPU,
+            "pairs": 0,
+            "deadline_s": 60.0,
+            "contract": Contract(),
+        }
         job = MeasureJob(
             operator=Operator(name="op", source=operator),
-            device=CPU,
             source=source,
             **{**settings, **options},  # type: ignore[arg-type]
         )

@@ -40,12 +40,12 @@ def test_no_content_is_used_twice() -> None:
     seen = set()
     for _ in range(8):
         content = contents.fresh()
-        before = bytes(content.staging.memory)
+        before = bytes(content.staging.memory.flat.tolist())
         content.complete()
-        after = bytes(content.staging.memory)
+        after = bytes(content.staging.memory.flat.tolist())
         assert before != after
         content.withdraw()
-        assert bytes(content.staging.memory) == before
+        assert bytes(content.staging.memory.flat.tolist()) == before
         assert after not in seen
         seen.add(after)
         contents.recycle([content])

@@ -1,0 +1,139 @@
+"""The seam between judge and device: answers that are copied instead of read, on the host."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from data.errors import MachineError
+from data.records import Device, RunStatus
+from targets.remote import hygiene
+from targets.remote.accelerator import HOST, Host, Staged, kind, kind_of_device
+from targets.remote.arena import Arena
+from targets.remote.memory import TensorMemory
+from targets.remote.pairs import PairTimes, device_form
+from tests.targets.rig import CPU, HONEST, Rig
+from tests.targets.test_measure import REAL, add
+
+STAGED = replace(CPU, name="staged", target="staged")
+
+
+def tensor_memory(size: int) -> TensorMemory:
+    """What a device's memory looks like, on the host."""
+    return TensorMemory(torch.zeros(size, dtype=torch.uint8), lambda: None)
+
+
+def test_an_emulated_device_has_its_tensors_on_the_host() -> None:
+    """Only hardware has memory of its own."""
+    nvidia = Device(name="n", target="nvidia", vendor="nvidia", arch="sm_90", execution="emulated")
+    assert kind_of_device(nvidia) is HOST
+    assert kind("cpu", 0) is HOST
+
+
+@pytest.mark.parametrize("new", [tensor_memory, HOST.new])
+def test_writes_and_spots_are_the_same_in_every_memory(new) -> None:  # type: ignore[no-untyped-def]
+    """The patch of the start signal and the pieces at the end mean the same bytes everywhere."""
+    arena = Arena.holding([torch.arange(8.0), torch.arange(6).view(2, 3).t()], new)
+    second = arena.places[1].offset
+    arena.memory.writer([(4, torch.tensor([9.0]).numpy().tobytes()), (second, b"\7")])()
+    assert arena.tensors[0].tolist() == [0, 9, 2, 3, 4, 5, 6, 7]
+    assert int(arena.tensors[1][0, 0]) == 7
+    read = arena.memory.reader([(second, 2), (4, 4)])
+    assert read() == b"\7\0" + torch.tensor([9.0]).numpy().tobytes()
+    other = Arena.holding([t.clone() for t in arena.tensors], new)
+    assert other.same(0, arena)
+    other.tensors[0][0] = 1.0
+    assert not other.same(0, arena)
+    arena.free()
+    other.free()
+
+
+def test_an_honest_kernel_passes_where_answers_are_copied(rig: Rig) -> None:
+    """Right, timed, and what the copies cost is not in its time."""
+    result = rig.measure(HONEST, device=STAGED, pairs=2, deadline_s=90.0, thorough=True)
+    assert result.status is RunStatus.RAN, result.detail
+    (timing,) = result.timings
+    assert timing.low <= timing.ratio <= timing.high
+    assert timing.null_us > 0
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "status"),
+    [
+        ("return O[0] if O else O.append(x + 2 * y) or O[0]", "O = []", RunStatus.WRONG),
+        (f"{REAL}\nreturn o[:32]", "", RunStatus.BAD_STRUCTURE),
+        (f"{REAL}\nreturn o.half()", "", RunStatus.BAD_STRUCTURE),
+        (f"{REAL}\no[-1, -1] = 0\nreturn o", "", RunStatus.WRONG),
+        ("x += 2 * y\nreturn x", "", RunStatus.INPUT_CHANGED),
+        ("import os; os._exit(0)", "", RunStatus.FORGED),
+    ],
+)
+def test_a_fault_is_found_where_answers_are_copied(
+    rig: Rig, body: str, header: str, status: RunStatus
+) -> None:
+    """The copy hides nothing: stale, too small, of another type, cut, in place, gone."""
+    result = rig.measure(add(body, header), device=STAGED)
+    assert result.status is status, result.detail
+
+
+def test_an_answer_that_nobody_copied_is_not_there(rig: Rig) -> None:
+    """A driver that only says "done" leaves the judge's own NaN."""
+    patch = "import sys\nsys.modules['targets.remote.child']._copy_out = lambda *_: None"
+    result = rig.measure(add(f"{REAL}\nreturn o", patch), device=STAGED)
+    assert result.status is RunStatus.WRONG, result.detail
+
+
+def test_short_calls_fill_long_batches_of_different_inputs() -> None:
+    """A change of process costs a fixed time, so that a message must be long."""
+    answer = [torch.empty(1 << 10)]
+    short, long = device_form(2e-5, 1 << 20, answer), device_form(2e-2, 1 << 20, answer)
+    assert short.batch >= 100
+    assert short.sets == short.batch
+    assert long.batch == 1
+    assert long.slots
+    assert device_form(1e-4, 4 << 30, answer).batch == 1
+
+
+def test_the_null_call_is_taken_off_both_sides() -> None:
+    """And never more of a time than nearly all."""
+    times = PairTimes(
+        blocks={"eager": [3.0, 3.0], "candidate": [2.0, 2.0]},
+        raw={"candidate": [2.0, 1.0]},
+        nulls={"eager": [1.0], "candidate": [1.0]},
+    )
+    assert times.ratio("eager", "candidate") == pytest.approx(2.0)
+    assert times.each("candidate") == pytest.approx([1.0, 0.02])
+
+
+class Neglected(Staged):
+    """A device that forgets, leaks or hangs."""
+
+    def __init__(self, *, leaks: int = 0, well: bool = True, holder: int = 0) -> None:
+        self.leaks, self.well, self.holder = leaks, well, holder
+        self._used = 0
+
+    def used_bytes(self) -> int:
+        self._used += self.leaks
+        return self._used
+
+    def users(self) -> frozenset[int]:
+        return frozenset({self.holder})
+
+    def healthy(self) -> bool:
+        return self.well
+
+
+@pytest.mark.parametrize(
+    "device", [Neglected(leaks=2 << 30), Neglected(well=False), Neglected(holder=77)]
+)
+def test_what_a_candidate_leaves_on_the_device_is_the_machines_fault(
+    device: Neglected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next candidate must not pay for it."""
+    monkeypatch.setattr(hygiene, "GONE_S", 0.05)
+    with pytest.raises(MachineError), hygiene.watched(device, [77]):
+        pass
+    with hygiene.watched(Neglected(), [77]):
+        pass
+    with hygiene.watched(Host(), [77]):
+        pass
