@@ -4,7 +4,9 @@ Stdlib and torch only: there is no controller here, no network and no language m
 """
 
 import argparse
+import asyncio
 import json
+import os
 import platform
 import shutil
 import sys
@@ -50,6 +52,12 @@ def _parser() -> argparse.ArgumentParser:
     server = commands.add_parser("serve", help="judge what stdin asks, as lines of JSON")
     server.add_argument("--cache", type=Path, required=True, help="for what can be made again")
     server.set_defaults(command=_serve)
+    worker = commands.add_parser("work", help="do the jobs of a spool, as long as it may take")
+    worker.add_argument("folder", type=Path, metavar="DIR", help="the spool")
+    worker.add_argument("--device", metavar="D", help="only jobs for the device of this name")
+    worker.add_argument("--minutes", type=_minutes, metavar="M", help="stop in time, go on later")
+    worker.add_argument("--cache", type=Path, help="for what can be made again")
+    worker.set_defaults(command=_work)
     prober = commands.add_parser("probe", help="say what this machine has, as one JSON object")
     prober.add_argument("--cache", type=Path, help="measure its peaks too and keep them here")
     prober.set_defaults(command=_probe)
@@ -63,6 +71,36 @@ def _serve(asked: argparse.Namespace) -> int:
 
     serve.run(asked.cache)
     return 0
+
+
+def _work(asked: argparse.Namespace) -> int:
+    from targets.machines.local import LocalMachine  # noqa: PLC0415  (as below)
+    from targets.remote.spool import Spool  # noqa: PLC0415
+    from tasks.remote.work import Worker  # noqa: PLC0415
+
+    if not (asked.folder / "jobs").is_dir():
+        raise MisuseError(f"{asked.folder} is no spool: it has no folder jobs")
+    if (own := archive()) is None:
+        raise MisuseError("jobs name the archive that does them: run kforge-remote.pyz beside them")
+    carried = asked.folder.absolute() / "bubblewrap"
+    if carried.is_dir() and not shutil.which("bwrap"):
+        os.environ["PATH"] = f"{carried}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    machine = LocalMachine(asked.cache or _cache())
+    worker = Worker(spool=Spool(asked.folder), archive=own, machine=machine, device=asked.device)
+    seconds = None if asked.minutes is None else asked.minutes * 60.0
+    return asyncio.run(worker.run(seconds))
+
+
+def _cache() -> Path:
+    """Beside the unpacked archive, which is ours alone, and never in the folder that is shared."""
+    return ROOT.parent.parent / "cache"
+
+
+def _minutes(text: str) -> float:
+    value = float(text)
+    if not 0.2 <= value <= 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0.2 and 1000000")
+    return value
 
 
 def _version(_: argparse.Namespace) -> int:
