@@ -25,6 +25,8 @@ app = typer.Typer(
 )
 servers = typer.Typer(help="The Prefect server of a ledger folder.", rich_markup_mode=None)
 app.add_typer(servers, name="server")
+spools = typer.Typer(help="Jobs for machines that cannot be reached.", rich_markup_mode=None)
+app.add_typer(spools, name="spool")
 
 Runs = Annotated[Path, Option("--runs", metavar="DIR", help="Folder of the ledger.")]
 Json = Annotated[bool, Option("--json", help="One JSON object a line.")]
@@ -208,6 +210,48 @@ def stop(*, runs: Runs = RUNS) -> None:
     print(f"stopped the server at {ended.page} (pid {ended.pid})" if ended else "no server runs")
 
 
+@spools.command("pack")
+def pack_spool(
+    folder: Annotated[Path, Argument(metavar="DIR", help="The spool of a machine.")],
+    out: Annotated[Path, Argument(metavar="OUT.tar", help="What to carry there.")],
+    *,
+    bubblewrap: Annotated[
+        bool, Option("--bubblewrap", help="With the sandbox program of this machine.")
+    ] = False,
+) -> None:
+    """Pack what another machine needs for the jobs that are left."""
+    from flows import spooling  # noqa: PLC0415
+
+    spooling.pack(folder, out, bubblewrap=bubblewrap)
+
+
+@spools.command("unpack")
+def unpack_spool(
+    results: Annotated[Path, Argument(metavar="RESULTS.tar", help="What came back.")],
+    *,
+    into: Annotated[
+        Path | None, Option(metavar="DIR", help="The spool, where devices.toml names none.")
+    ] = None,
+    runs: Runs = RUNS,
+) -> None:
+    """Take results back into spool and ledger."""
+    from flows import spooling  # noqa: PLC0415
+
+    spooling.unpack(results, into, runs)
+
+
+@spools.command("status")
+def spool_status(
+    folder: Annotated[Path, Argument(metavar="DIR", help="The spool of a machine.")],
+    *,
+    json: Json = False,
+) -> None:
+    """Say how far the jobs of a spool are."""
+    from flows import spooling  # noqa: PLC0415
+
+    spooling.status(folder, as_json=json)
+
+
 def main() -> None:
     """The entry point of the console script."""
     # A shell starts its background jobs with the signal ignored; a campaign must stay stoppable.
@@ -246,7 +290,7 @@ def run(arguments: list[str]) -> int:
 
 def _verb(words: list[str]) -> str:
     known = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback}
-    return f"{words[0]} " if words and words[0] in {*known, "server"} else ""
+    return f"{words[0]} " if words and words[0] in {*known, "server", "spool"} else ""
 
 
 def _fail(text: str, code: int, *, debug: bool) -> int:

@@ -25,6 +25,8 @@ from data.records import (
 )
 from data.store import Ledger
 from targets import TARGETS
+from targets.machines.spool import SpoolMachine
+from tasks import spooled
 from tasks.claim import claimed
 from tasks.environment import environment, version_of_the_method
 from tasks.generate import agents_for
@@ -150,19 +152,26 @@ async def run_pair(
         known = ledger.history(pair.run_id, pair.operator.hash, pair.device.name)
         for iteration in known:
             _tell(on_step, iteration)
-        history = await _ported(campaign, pair, known, _told(iterate or loop.step, on_step))
+        history = await _ported(campaign, pair, known, iterate or loop.step, on_step)
         if len(history) > len(known):
             ledger.compact(pair.run_id, pair.operator.hash, pair.device.name)
     return summary(history, pair, len(history) - len(known))
 
 
 async def _ported(
-    campaign: Campaign, pair: Pair, known: tuple[Iteration, ...], iterate: Iterate
+    campaign: Campaign,
+    pair: Pair,
+    known: tuple[Iteration, ...],
+    iterate: Iterate,
+    on_step: OnStep | None,
 ) -> tuple[Iteration, ...]:
     """The whole history of the pair; machines and agents are reached only when a step is due."""
     if next_move(known, pair.settings) is None:
         return known
     ledger = Ledger(Path(campaign.runs))
+    machine = machine_for(pair.device, Path(campaign.runs))
+    if isinstance(machine, SpoolMachine) and campaign.agents == "offline":
+        return await spooled.ported(machine, pair, ledger, partial(_tell, on_step))
     workers = agents_for(
         campaign.agents,
         pair.settings.seed,
@@ -170,9 +179,24 @@ async def _ported(
         api_base=campaign.api_base,
         ledger=ledger,
     )
-    machine = machine_for(pair.device, Path(campaign.runs))
     stages = stages_for(workers, machine, partial(record, ledger))
-    return await loop.port(pair, stages, known, iterate)
+    return await loop.port(pair, stages, known, _told(iterate, on_step))
+
+
+def post_jobs(campaign: Campaign) -> None:
+    """Puts the jobs of all pairs that a spool has to do there at once, so that none waits for us.
+
+    MachineError when a folder does not take them.
+    """
+    if campaign.agents != "offline":
+        return
+    ledger = Ledger(Path(campaign.runs))
+    for pair in campaign.pairs():
+        if spooled.behind_spool(pair):
+            known = ledger.history(pair.run_id, pair.operator.hash, pair.device.name)
+            machine = machine_for(pair.device, Path(campaign.runs))
+            if isinstance(machine, SpoolMachine) and next_move(known, pair.settings) is not None:
+                machine.pair(pair)
 
 
 def _told(iterate: Iterate, on_step: OnStep | None) -> Iterate:

@@ -2,19 +2,15 @@
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from agents.loop import CONFIRM_PAIRS
 from data.records import (
     Admission,
-    BuildResult,
     Contract,
     Device,
     MeasureJob,
-    Operator,
     RunResult,
 )
 from data.verdict import Judgement, Verdict
@@ -22,19 +18,8 @@ from data.verdict import judge as judge_evidence
 from targets import TARGETS
 from tasks import devices
 from tasks.retry import patiently
+from tasks.stages import Machine
 from tasks.subjects import Subject
-
-
-class Machine(Protocol):
-    """What a judgement needs of the machine that holds the device."""
-
-    async def admit(self, operator: Operator, contract: Contract, device: Device) -> Admission: ...
-
-    async def build(self, operator: Operator, source: str, language: str) -> BuildResult: ...
-
-    async def measure(self, job: MeasureJob) -> RunResult: ...
-
-    def lease(self, device: Device) -> AbstractAsyncContextManager[object]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,20 +4,30 @@ from pathlib import Path
 
 from data.errors import MachineError
 from data.records import Device
+from targets.machines import inventory
 from targets.machines.local import LocalMachine
+from targets.machines.spool import PATIENCE_S, SpoolMachine
 
-_open: dict[tuple[str, Path], LocalMachine] = {}
+Reached = LocalMachine | SpoolMachine
+
+_open: dict[tuple[str, str, Path], Reached] = {}
 
 
-def machine_for(device: Device, runs: Path) -> LocalMachine:
+def machine_for(device: Device, runs: Path) -> Reached:
     """The machine that holds the device; MachineError for a transport that is not there yet."""
-    if device.machine != "local":
-        raise MachineError(
-            f"device {device.name!r} is on machine {device.machine!r}; only `local` can be reached"
-        )
-    key = (device.machine, runs.resolve())
+    known = inventory.spools()
+    behind = device.name if device.machine in known else ""
+    key = (device.machine, behind, runs.resolve())
     if key not in _open:
-        _open[key] = LocalMachine(runs / ".cache")
+        if device.machine == "local":
+            _open[key] = LocalMachine(runs / ".cache")
+        elif entry := known.get(device.machine):
+            patience_s = max(entry.wait_minutes * 60.0, PATIENCE_S)
+            _open[key] = SpoolMachine(device, entry.place, patience_s=patience_s)
+        else:
+            raise MachineError(
+                f"device {device.name!r} is on machine {device.machine!r}, which cannot be reached"
+            )
     return _open[key]
 
 

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from data.errors import KForgeError, MachineError
 from data.records import Pair
-from tasks.campaign import Campaign, PairResult, run_pair
+from targets.machines.spool import Waiting
+from tasks.campaign import Campaign, PairResult, post_jobs, run_pair
 from tasks.machines import close_machines
 from tasks.progress import listener
 from tasks.served import PARALLEL
@@ -21,12 +22,15 @@ async def run_all(campaign: Campaign, one: One) -> tuple[PairResult, ...]:
     slots = asyncio.Semaphore(PARALLEL)
     pairs = campaign.pairs()
     try:
+        post_jobs(campaign)
         ended = await asyncio.gather(
             *(_guarded(p, one, slots) for p in pairs), return_exceptions=True
         )
     finally:
         close_machines()
     failed = [(p, e) for p, e in zip(pairs, ended, strict=True) if isinstance(e, BaseException)]
+    if failed and all(isinstance(e, Waiting) for _, e in failed):
+        raise Waiting(f"{len(failed)} of {len(pairs)} pairs wait: {failed[0][1]}")
     if failed:
         raise MachineError(_failures(failed, len(pairs))) from failed[0][1]
     return tuple(r for r in ended if isinstance(r, PairResult))

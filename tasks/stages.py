@@ -1,25 +1,41 @@
 """The loop's stages, joined from agents, target and machine; the same here and in the archive."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+from typing import Protocol
 
 from agents.loop import Stages
 from data.records import (
     Admission,
     BuildResult,
     Candidate,
+    Contract,
+    Device,
     Iteration,
     MeasureJob,
+    Operator,
     Pair,
     Profile,
     RunResult,
 )
 from targets import TARGETS
-from targets.machines.local import LocalMachine
 from tasks.offline import Agents
 from tasks.retry import patiently
 
 Keep = Callable[[Iteration], Awaitable[None]]
+
+
+class Machine(Protocol):
+    """What a pair, or a judgement, needs of the machine that holds the device."""
+
+    async def admit(self, operator: Operator, contract: Contract, device: Device) -> Admission: ...
+
+    async def build(self, operator: Operator, source: str, language: str) -> BuildResult: ...
+
+    async def measure(self, job: MeasureJob) -> RunResult: ...
+
+    def lease(self, device: Device) -> AbstractAsyncContextManager[object]: ...
 
 
 def now() -> str:
@@ -27,7 +43,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def stages_for(agents: Agents, machine: LocalMachine, keep: Keep) -> Stages:
+def stages_for(agents: Agents, machine: Machine, keep: Keep) -> Stages:
     """What `agents.loop.port` asks of the world for one pair; `keep` puts a step on record."""
 
     async def admit(pair: Pair) -> Admission:

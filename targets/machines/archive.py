@@ -6,6 +6,7 @@ by reading the sources, and the material that they open. The same sources give t
 
 import ast
 import hashlib
+import shutil
 import uuid
 import zipfile
 from collections.abc import Iterator
@@ -45,6 +46,19 @@ def build(folder: Path) -> Path:
             partial.unlink()
         raise MachineError(f"cannot write {path}: {error.strerror}; free space there") from error
     return path
+
+
+def put(folder: Path, name: str) -> None:
+    """Builds the archive in `folder` and keeps the newest there as `name` too. MachineError."""
+    built, newest = build(folder), folder / name
+    if newest.exists() and newest.read_bytes() == built.read_bytes():
+        return
+    partial = folder / f".{name}.{uuid.uuid4().hex}"
+    try:
+        shutil.copyfile(built, partial)
+        partial.replace(newest)
+    except OSError as error:
+        raise MachineError(f"cannot write {newest}: {error.strerror}") from error
 
 
 @cache

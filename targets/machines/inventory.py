@@ -5,7 +5,7 @@ import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
@@ -33,10 +33,28 @@ class Entry:
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolEntry:
+    """One `[[machine]]` that takes jobs through a folder."""
+
+    name: Name
+    kind: Literal["spool"]
+    folder: str
+    """As the controller sees it; relative to the working folder."""
+    wait_minutes: Annotated[float, Field(ge=0)] = 0.0
+    """How long a command waits when nobody works there; it always waits half a minute."""
+
+    @property
+    def place(self) -> Path:
+        return Path(self.folder).expanduser().absolute()
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """The whole file."""
 
     device: tuple[Entry, ...] = ()
+    machine: tuple[SpoolEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +82,7 @@ def devices(path: Path | None = None) -> dict[str, Device]:
     file = path if path is not None else FILE
     if path is None and not file.exists():
         return known
-    for entry in _entries(file):
+    for entry in _document(file).device:
         if entry.name in known:
             raise MisuseError(f"{file}: device {entry.name!r} is there twice; names are unique")
         known[entry.name] = Device(
@@ -87,14 +105,24 @@ def device(name: str, path: Path | None = None) -> Device:
     return known[name]
 
 
+def spools(path: Path | None = None) -> dict[str, SpoolEntry]:
+    """The spools in `devices.toml` by name of their machine. MisuseError as `devices`."""
+    file = path if path is not None else FILE
+    if path is None and not file.exists():
+        return {}
+    return {entry.name: entry for entry in _document(file).machine}
+
+
 def capabilities(of: Device) -> DeviceReport:
     """What can be done with the device from here, looked up now."""
     target = TARGETS.get(of.target)
     can = (False, False, False)
     if target is None:
         why = f"no target {of.target!r}; known: {', '.join(TARGETS)}"
+    elif of.machine in spools():
+        can, why = (True, True, True), "the worker of its spool says what is missing there"
     elif of.machine not in MACHINES:
-        why = f"no machine {of.machine!r}; known: {', '.join(MACHINES)}"
+        why = f"no machine {of.machine!r}; known: {', '.join((*MACHINES, *spools()))}"
     else:
         found = target.capabilities(frozenset(t for t in target.tools if shutil.which(t)))
         can, why = (found.compile, found.execute, found.time), found.why
@@ -111,10 +139,10 @@ def capabilities(of: Device) -> DeviceReport:
     )
 
 
-def _entries(file: Path) -> tuple[Entry, ...]:
+def _document(file: Path) -> Document:
     try:
         text = file.read_text()
-        return TypeAdapter(Document).validate_python(tomllib.loads(text)).device
+        return TypeAdapter(Document).validate_python(tomllib.loads(text))
     except (OSError, UnicodeDecodeError) as error:
         raise MisuseError(f"{file} cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:

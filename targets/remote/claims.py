@@ -93,6 +93,14 @@ class Claims:
             raise MachineError(f"cannot write {path}: {error.strerror}") from error
         return Claim(path, holder)
 
+    def held(self, job: str) -> str:
+        """Who holds the job, for people; empty when nobody does as far as can be seen."""
+        latest = self._latest(job)
+        if latest is None or self._abandoned(latest):
+            return ""
+        holder = _holder(self._seen[latest.name][0])
+        return f"{holder.host}, pid {holder.pid}" if holder else "somebody"
+
     def alive(self, job: str) -> bool:
         """Whether its worker was seen at work: in this system, or by a beat since we look."""
         latest = self._latest(job)

@@ -16,6 +16,8 @@ from typing import TypeVar
 
 from data.codec import dumps
 from data.errors import MachineError
+from data.records import Iteration
+from data.verdict import judge
 from targets.remote.claims import Claims
 from targets.remote.jobs import End, Job, Refused, Row, opened, sealed
 
@@ -74,6 +76,12 @@ class Spool:
             end.job == job.id and here.issuperset(end.rows)
             for _, end in self._read(End, job.id, "end-*")
         )
+
+    def receive(self, job: str, name: str, content: bytes) -> None:
+        """Puts a result file that came by hand there; it is checked when it is read."""
+        path = self.folder / "results" / job / name
+        if not path.exists():
+            self._put(path, content)
 
     def refusals(self) -> list[str]:
         """One line for each file that was set aside since the last time."""
@@ -145,7 +153,19 @@ def foreign(job: Job, row: Row) -> str:
         return f"it is not step {row.number} of a pair"
     theirs = (step.run_id, step.epoch, step.operator.hash, step.device, step.contract)
     ours = (pair.run_id, pair.epoch, pair.operator.hash, pair.device, pair.contract)
-    return "" if theirs == ours else "its run, operator, device or contract is another one"
+    if theirs != ours:
+        return "its run, operator, device or contract is another one"
+    return _unfounded(step)
+
+
+def _unfounded(step: Iteration) -> str:
+    """Why the verdict does not follow from the evidence beside it; empty when it does."""
+    if step.build is None:
+        return ""
+    borne = judge(step.contract, step.build, step.run)
+    if (borne.verdict, borne.speedup) == (step.verdict, step.speedup):
+        return ""
+    return f"its evidence bears {borne.verdict}, not {step.verdict}"
 
 
 def _ended(row: Row) -> str:

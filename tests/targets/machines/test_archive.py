@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,13 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return archive.build(tmp_path_factory.mktemp("archive"))
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Another machine's folder for temporary files: a socket's path must be short."""
+    with tempfile.TemporaryDirectory(prefix="kf-", dir="/tmp") as folder:
+        yield Path(folder)
 
 
 def elsewhere(tmp_path: Path) -> dict[str, str]:
