@@ -3,16 +3,17 @@
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from data.errors import KForgeError
+from data.errors import KForgeError, MachineError
 from data.files import ensure_writable
 from targets import TARGETS
-from targets.remote import sandbox
+from targets.remote.zygote import Zygote
 from tasks.served import PARALLEL
 
 KEYS = (
@@ -76,19 +77,14 @@ def _compiler(target: str) -> Check:
 
 
 def _sandbox() -> Check:
-    """Tries the strongest rung in a child; the weaker one works everywhere, so none fails."""
-    child = os.fork()
-    if child == 0:
+    """Tries the rungs as the judge will; a machine that offers none judges nothing."""
+    with tempfile.TemporaryDirectory(prefix="kforge-doctor-") as folder:
         try:
-            sandbox.unshare()
-        except OSError:
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if status == 0:
-        return Check(name="sandbox", ok=True, found=f"{sandbox.UNSHARE}: own namespaces")
-    remedy = "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1) for a stronger one"
-    return Check(name="sandbox", ok=True, found=f"{sandbox.PROCESS}: limits only; {remedy}")
+            zygote = Zygote(Path(folder))
+        except MachineError as error:
+            return Check(name="sandbox", ok=False, found=str(error))
+        zygote.close()
+    return Check(name="sandbox", ok=True, found=zygote.rung)
 
 
 def _ledger(runs: Path) -> Check:

@@ -17,7 +17,10 @@ from data.errors import MachineError
 from targets.remote import lease
 
 ROOT = Path(__file__).resolve().parents[2]
-PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV", "OMP_NUM_THREADS")
+PASSED_ON = (
+    *("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV", "OMP_NUM_THREADS"),
+    *("KFORGE_ISOLATION", "KFORGE_BUBBLEWRAP"),
+)
 """All that the server gets of our environment: secrets stay here."""
 QUIET = {"OMP_WAIT_POLICY": "PASSIVE"}
 """Idle threads of the judge must not spin while a candidate is timed; children do not get it."""

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 PREFIX = struct.Struct("<IQ")
+CREDENTIALS = struct.Struct("3i")
+"""Process, user and group of a sender (`struct ucred`)."""
 HEADER_LIMIT = 1 << 20
 BODY_LIMIT = 64 << 20
 """A source or an answer; tensors travel through shared memory (`arena.py`)."""
@@ -119,6 +121,34 @@ def _header(text: bytes) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise Malformed(f"a header that is no object: {text[:80]!r}")
     return header
+
+
+def introduced_pair(
+    kind: socket.SocketKind = socket.SOCK_STREAM,
+) -> tuple[socket.socket, socket.socket]:
+    """A socket pair whose first end must ask `sender` before anything else."""
+    mine, theirs = socket.socketpair(socket.AF_UNIX, kind)
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    return mine, theirs
+
+
+def sender(sock: socket.socket, deadline: float) -> int:
+    """Process id of whoever sent the first byte, as numbered here; the kernel vouches for it.
+
+    Raises Closed or Late.
+    """
+    sock.settimeout(max(deadline - time.monotonic(), 0.001))
+    try:
+        data, found, _, _ = sock.recvmsg(1, socket.CMSG_SPACE(CREDENTIALS.size))
+    except TimeoutError as error:
+        raise Late from error
+    except OSError as error:
+        raise Closed(str(error)) from error
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+    if not data or not found:
+        raise Closed("end of stream")
+    pid: int = CREDENTIALS.unpack(found[0][2])[0]
+    return pid
 
 
 def close_all_but(keep: Sequence[int]) -> None:

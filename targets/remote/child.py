@@ -205,10 +205,9 @@ class Driver:
 
 def drive(channel: Channel) -> None:
     """Serves the judge until it hangs up; ends the process."""
-    os.environ.update({"TMPDIR": "/tmp", "HOME": "/tmp"})  # noqa: S108 (the child's own tmpfs)
     tempfile.tempdir = None  # the warm process had another
     if not os.access(os.environ["TORCHINDUCTOR_CACHE_DIR"], os.W_OK):  # the baseline's alone
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/tmp/inductor"  # noqa: S108
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{os.environ['TMPDIR']}/inductor"
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     driver = Driver()
     operations: dict[str, Callable[[Frame], dict[str, Any]]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 def send(pid: int, number: int) -> None:
     """A signal to a process that may be gone."""
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
@@ -75,3 +75,15 @@ def minor_faults(pid: int) -> int:
     """Pages that a process had to map so far; 0 when it has gone."""
     fields = _stat(f"/proc/{pid}/stat")
     return int(fields[7]) if fields else 0
+
+
+def disk_bytes(folder: str, enough: int) -> int:
+    """What the files below a folder take, a page at least each; counting ends above `enough`."""
+    total = 0
+    for place, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += max(os.lstat(f"{place}/{name}").st_blocks * 512, 4096)
+            if total > enough:
+                return total
+    return total

@@ -157,7 +157,11 @@ class Server:
         if op in WARM and self.context.zygote is None:
             from targets.remote.zygote import Zygote
 
-            self.context = replace(self.context, zygote=Zygote(self.context.cache))
+            try:
+                self.context = replace(self.context, zygote=Zygote(self.context.cache))
+            except MachineError as error:  # nothing shuts candidates in here
+                self._answer(number, error=str(error))
+                return
         job = fork(lambda: self.ops[op](self.context, args))
         self.jobs[number] = job
         self._selector.register(job.reader, selectors.EVENT_READ, lambda: self._continue(number))

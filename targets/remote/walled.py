@@ -16,8 +16,10 @@ from pathlib import Path
 
 from data.errors import MachineError
 from targets.remote import sandbox
-from targets.remote.cgroup import Group
-from targets.remote.sandbox import Limits, View
+from targets.remote.cgroup import PREFIX, Group
+from targets.remote.channel import close_all_but
+from targets.remote.ladder import OPTION, accepted
+from targets.remote.sandbox import Limits, View, Walls
 
 KEPT = 4 << 20
 """Bytes of the log and of the answer that are read; the rest is dropped."""
@@ -46,8 +48,9 @@ def walled(action: Callable[[int], None], folder: Path, limits: Limits) -> Ended
     """
     import torch  # noqa: F401 (the walls look for its folder: once here, not in each child)
 
-    for rung in (sandbox.UNSHARE, sandbox.PROCESS):
-        ended = _once(action, folder, limits, rung)
+    for rung in accepted(os.environ.get(OPTION)):
+        walls = Walls(rung, limits, View(writable=(str(folder),), room=str(folder)), None)
+        ended = _once(lambda: action(3), folder, limits, walls)
         if ended.answer.startswith(READY):
             return Ended(
                 code=ended.code,
@@ -59,16 +62,20 @@ def walled(action: Callable[[int], None], folder: Path, limits: Limits) -> Ended
     raise MachineError(f"a build process could not be shut in: {ended.log[-200:].strip()}")
 
 
-def _once(action: Callable[[int], None], folder: Path, limits: Limits, rung: str) -> Ended:
-    group = Group(f"kforge-build-{uuid.uuid4().hex[:12]}", limits)
-    log, answer = os.pipe(), os.pipe()
+def _once(action: Callable[[], None], folder: Path, limits: Limits, walls: Walls) -> Ended:
+    log, answer, gate = os.pipe(), os.pipe(), os.pipe()
     parent = os.getpid()
     keeper = os.fork()
     if keeper == 0:
         sandbox.die_with_parent(parent)
         os.close(log[0])
         os.close(answer[0])
-        _keep(lambda: _live(action, folder, limits, rung, (log[1], answer[1])), group, rung)
+        os.read(gate[0], 1)
+        _keep(lambda: _live(action, folder, walls, (log[1], answer[1])), walls)
+    group = Group(f"{PREFIX}{uuid.uuid4().hex[:12]}", limits, keeper)
+    os.write(gate[1], READY)
+    for end in gate:
+        os.close(end)
     os.close(log[1])
     os.close(answer[1])
     said, in_time = _drain((log[0], answer[0]), time.monotonic() + limits.seconds)
@@ -103,18 +110,17 @@ def _drain(readers: tuple[int, ...], deadline: float) -> tuple[dict[int, bytearr
     return said, in_time
 
 
-def _keep(live: Callable[[], None], group: Group, rung: str) -> None:
+def _keep(live: Callable[[], None], walls: Walls) -> None:
     """The keeper's whole life; never returns."""
     code = 96
     try:
-        group.add(os.getpid())
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        if rung == sandbox.UNSHARE:
-            sandbox.unshare()
-        keeper = os.getpid()
+        parent = os.getppid()
+        walls.separate()
+        sandbox.die_with_parent(parent)
         inner = os.fork()
         if inner == 0:
-            sandbox.die_with_parent(0 if rung == sandbox.UNSHARE else keeper)
+            sandbox.die_with_parent(os.getppid())
             live()
         signal.signal(signal.SIGTERM, lambda *_: _end(inner))
         code = os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1])
@@ -130,9 +136,7 @@ def _end(inner: int) -> None:
             kill(inner, signal.SIGKILL)
 
 
-def _live(
-    action: Callable[[int], None], folder: Path, limits: Limits, rung: str, pipes: tuple[int, int]
-) -> None:
+def _live(action: Callable[[], None], folder: Path, walls: Walls, pipes: tuple[int, int]) -> None:
     """The child: walls first, then the function; never returns."""
     try:
         log, answer = pipes
@@ -140,13 +144,13 @@ def _live(
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.dup2(answer, 3)
-        os.closerange(4, 1 << 12)
-        sandbox.enclose(rung, limits, View(writable=(str(folder),)))
+        close_all_but((0, 1, 2, 3, *walls.descriptors))
+        walls.enclose()
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(ENVIRONMENT)
         os.write(3, READY)
-        action(3)
+        action()
         os._exit(0)
     except OSError as error:
         os.write(2, f"{error}\n".encode())

@@ -1,45 +1,60 @@
-"""What children are forked from: `python -m targets.remote.warm FD` serves its judge."""
+"""What children are forked from: `python -m targets.remote.warm FD RUNGS` serves its judge.
+
+It tries the rungs, says which one holds, imports torch, and then makes a keeper for each request.
+A keeper makes the walls, forks the child, reports how it ended and kills it when the judge hangs
+up. The warm process never runs foreign code; it ends when no judge holds the other end of its
+socket.
+"""
 
 import contextlib
 import gc
 import importlib
+import json
 import os
 import select
 import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from targets.remote import sandbox
+from targets.remote import sandbox, users
 from targets.remote.channel import Channel, ChannelError, close_all_but
+from targets.remote.ladder import Rung
 from targets.remote.processes import descendants, send
-from targets.remote.sandbox import Limits, View
+from targets.remote.sandbox import ROOM, Limits, View, Walls
+
+PROBE = Limits(memory_bytes=1 << 30, seconds=10.0, tmpfs_bytes=1 << 20)
 
 
-def main(fd: int, judge: int) -> None:
-    """The warm process: imports, then one keeper for each connection until its parent dies."""
-    listener = socket.socket(fileno=fd)
-    signal.signal(signal.SIGTERM, lambda *_: _leave(listener))
-    sandbox.die_with_parent(judge, number=signal.SIGTERM)
+def main(fd: int, parent: int, rungs: Sequence[Rung]) -> None:
+    """The warm process: the rung or why there is none, imports, then requests until the end."""
+    requests = socket.socket(fileno=fd)
+    os.umask(0o022)
+    if parent:
+        sandbox.die_with_parent(parent)
+    requests.send(b"w")
+    faults: list[str] = []
+    rung = next((r for r in rungs if _holds(r, faults)), None)
+    requests.send(json.dumps({"rung": rung, "faults": faults}).encode()[:60_000])
+    if rung is None:
+        return
     drive = _warm_up()
-    rung = _probe()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        connection, _ = listener.accept()
+        data, fds, _, _ = socket.recv_fds(requests, 1, 1)
+        if not data:
+            return
         zygote = os.getpid()
         if os.fork() == 0:
+            requests.close()
             sandbox.die_with_parent(zygote)
-            _keep(connection, rung, drive)
-        connection.close()
-
-
-def _leave(listener: socket.socket) -> None:
-    """The judge is gone: so is its folder."""
-    shutil.rmtree(os.path.dirname(listener.getsockname()), ignore_errors=True)  # noqa: PTH120
-    os._exit(0)
+            _keep(socket.socket(fileno=fds[0]), zygote, rung, drive)
+        os.close(fds[0])
 
 
 def _warm_up() -> Callable[[Channel], None]:
@@ -67,6 +82,9 @@ def _warm_up() -> Callable[[Channel], None]:
             importlib.import_module("triton")
     else:
         compile_once()
+    baseline = users.spare(trusted=True)
+    if baseline is not None:  # what was compiled now belongs to those who go on with it
+        users.own(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]), baseline.uid)
     sys.modules["kforge_launch"] = kforge_launch
     root = os.environ.pop("PYTHONPATH", "")
     sys.path[:] = [p for p in sys.path if p not in ("", root)]
@@ -85,72 +103,106 @@ def _in_fork(action: Callable[[], None]) -> None:
     os.waitpid(pid, 0)
 
 
-def _probe() -> str:
-    """The best rung on which a child can really be shut in here."""
+def _holds(rung: Rung, faults: list[str]) -> bool:
+    """Whether a child can really be shut in so; the reason goes to the list."""
+    reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
+        code = 1
         try:
-            sandbox.unshare()
-            inner = os.fork()
-            if inner == 0:
-                limits = Limits(memory_bytes=1 << 30, seconds=10.0)
-                _enclose_or_exit(sandbox.UNSHARE, limits, View())
-                os._exit(0)
-            os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]) & 1)
-        except OSError:
-            os._exit(1)
-    done = os.waitpid(pid, 0)[1]
-    return sandbox.UNSHARE if done == 0 else sandbox.PROCESS
+            with _room(rung) as room:
+                walls = Walls(rung, PROBE, View(room=room), users.spare(trusted=False))
+                walls.separate()
+                inner = os.fork()
+                if inner == 0:
+                    walls.enclose()
+                    os._exit(0)
+                code = os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1])
+        except OSError as error:
+            os.write(writing, f"{rung}: {error}".encode())
+        finally:
+            os._exit(code)
+    os.close(writing)
+    fault = os.read(reading, 4096).decode(errors="replace")
+    os.close(reading)
+    held = os.waitpid(pid, 0)[1] == 0
+    if not held:
+        faults.append(fault or f"{rung}: the child died")
+    return held
 
 
-def _enclose_or_exit(rung: str, limits: Limits, view: View) -> None:
+@contextlib.contextmanager
+def _room(rung: Rung) -> Any:
+    """A private folder on rungs without file systems of their own; empty text on the others."""
+    if rung.namespaces:
+        yield ""
+        return
+    room = tempfile.mkdtemp(prefix=f"{ROOM}{os.getpid()}-", dir=_base())
     try:
-        sandbox.enclose(rung, limits, view)
-    except OSError as error:
-        print(f"sandbox: {error}", file=sys.stderr, flush=True)
-        os._exit(1)
+        yield room
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
 
 
-def _keep(connection: socket.socket, rung: str, drive: Callable[[Channel], None]) -> None:
+def _base() -> str:
+    """Where a folder can be reached by every user."""
+    return "/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir()  # noqa: S108
+
+
+def _keep(
+    connection: socket.socket, zygote: int, rung: Rung, drive: Callable[[Channel], None]
+) -> None:
     """The keeper's whole life; never returns."""
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     control = Channel(connection, takes_fds=True)
     try:
-        frame = control.receive(time.monotonic() + 30.0)
-        if rung == sandbox.UNSHARE:
-            sandbox.unshare()
-        sandbox.adopt_orphans()
-        pid = os.fork()
-        if pid == 0:
-            _live(frame.header, frame.fds, rung, drive)
-        for fd in frame.fds:
-            os.close(fd)
-        control.send({"pid": pid, "rung": rung})
-        status = _wait(pid, connection)
-        _reap()
-        control.send({"status": status})
+        with _room(rung) as room:
+            frame = control.receive(time.monotonic() + 30.0)
+            walls, user = _walls(rung, frame.header, room)
+            connection.send(b"k")
+            walls.separate()
+            sandbox.die_with_parent(zygote)
+            sandbox.adopt_orphans()
+            pid = os.fork()
+            if pid == 0:
+                _live(walls, frame.fds, drive)
+            for fd in frame.fds:
+                os.close(fd)
+            control.send({"rung": rung, "user": user, "room": room})
+            status = _wait(pid, connection)
+            _reap()
+            control.send({"status": status})
     except (ChannelError, OSError) as error:
         print(f"keeper: {error}", file=sys.stderr, flush=True)
     os._exit(0)
 
 
-def _live(
-    asked: dict[str, Any], fds: tuple[int, ...], rung: str, drive: Callable[[Channel], None]
-) -> None:
-    """The child: walls first, then the driver; never returns."""
+def _walls(rung: Rung, asked: dict[str, Any], room: str) -> tuple[Walls, int]:
+    """The walls, and whom the child will be on this host."""
+    view = View(**{key: tuple(value) for key, value in asked["view"].items() if value}, room=room)
+    user = users.spare(trusted=bool(view.writable))
+    if room and user is not None:
+        os.chown(room, user.uid, user.uid)
+    return Walls(rung, Limits(**asked["limits"]), view, user), user.uid if user else os.getuid()
+
+
+def _live(walls: Walls, fds: tuple[int, ...], drive: Callable[[Channel], None]) -> None:
+    """The child: waits for its limits, then walls, then the driver; never returns."""
     try:
-        sandbox.die_with_parent(0 if rung == sandbox.UNSHARE else os.getppid())
+        parent = os.getppid()
+        sandbox.die_with_parent(parent)
         channel_fd, output = fds
         os.dup2(output, 1)
         os.dup2(output, 2)
-        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
-        close_all_but((0, 1, 2, channel_fd))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        close_all_but((0, 1, 2, channel_fd, *walls.descriptors))
         channel = Channel(socket.socket(fileno=channel_fd), takes_fds=True)
+        channel.socket.send(b"c")
         channel.receive()
-        limits = Limits(memory_bytes=0, seconds=asked["seconds"], tmpfs_bytes=asked["tmpfs"])
-        seen = View(**{k: tuple(v) for k, v in asked["view"].items()})
-        _enclose_or_exit(rung, limits, seen)
+        walls.enclose()
+        sandbox.die_with_parent(parent)
+        os.environ.update({"TMPDIR": walls.place, "HOME": walls.place})
         channel.send({"ok": True})
         drive(channel)
     except ChannelError:
@@ -178,10 +230,11 @@ def _reap() -> None:
         for pid in descendants(me)[1:]:
             send(pid, signal.SIGKILL)
         try:
-            os.waitpid(-1, 0)
+            while os.waitpid(-1, 0):
+                pass
         except ChildProcessError:
             return
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), [Rung(r) for r in sys.argv[3].split(",")])

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from targets.remote.drain import KEPT, Drain
+from targets.remote.processes import descendants
 from tests.targets.rig import Rig
 
 
@@ -62,21 +63,30 @@ def test_a_child_dies_with_the_judge(rig: Rig) -> None:
     os.close(writing)
 
 
-def test_the_warm_process_dies_with_its_parent(tmp_path: Path) -> None:
-    """Also when nobody could close it."""
+def test_a_killed_judge_leaves_no_process_and_no_file(tmp_path: Path) -> None:
+    """SIGKILL while a child runs: warm process, keeper, child and its daemon are gone soon."""
     script = (
-        "import sys, os, time\nfrom pathlib import Path\nfrom targets.remote.zygote import Zygote\n"
+        "import sys, time\nfrom pathlib import Path\nfrom targets.remote.zygote import Zygote\n"
+        "from targets.remote.sandbox import Limits\nfrom targets.remote.side import Side\n"
         "z = Zygote(Path(sys.argv[1]))\n"
-        "print(z._process.pid, z._folder, sep='\\n', flush=True)\ntime.sleep(60)"
+        "c = z.child(Limits(memory_bytes=1 << 30, seconds=60.0))\n"
+        "s = Side(c, name='c', deadline=time.monotonic() + 60)\n"
+        "s.load('import os, time\\nif not os.fork(): os.setsid(); time.sleep(60)\\n"
+        "class ModelNew: pass')\n"
+        "c.freeze()\nprint('ready', flush=True)\ntime.sleep(60)"
     )
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
-        assert parent.stdout is not None
-        warm, folder = int(parent.stdout.readline()), parent.stdout.readline().decode().strip()
-        time.sleep(1.0)
-        parent.kill()
-    assert gone(warm)
-    assert not Path(folder).exists()
+    (tmp_path / "tmp").mkdir()
+    command = [sys.executable, "-c", script, str(tmp_path / "cache")]
+    environ = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=quiet, env=environ) as judge:
+        assert judge.stdout is not None
+        assert judge.stdout.readline() == b"ready\n"
+        family = descendants(judge.pid)
+        assert len(family) >= 5
+        judge.kill()
+    assert all(gone(p) for p in family)
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_what_is_printed_is_cut_in_the_middle() -> None:
