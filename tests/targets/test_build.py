@@ -211,25 +211,26 @@ def test_endless_output_is_bounded(tmp_path: Path) -> None:
 
 def test_killed_judge_leaves_no_build_process(tmp_path: Path) -> None:
     """When the process that waits for a build is killed, the build dies too."""
+    word = f"43{os.getpid()}"
     script = (
         "import time\nfrom pathlib import Path\n"
         "from targets.remote.walled import walled\nfrom targets.remote.sandbox import Limits\n"
         "import os\nlimits = Limits(memory_bytes=1 << 30, seconds=60.0)\n"
-        "run = lambda _: os.execv('/bin/sleep', ['sleep', '4324'])\n"
+        f"run = lambda _: os.execv('/bin/sleep', ['sleep', '{word}'])\n"
         f"walled(run, Path({str(tmp_path)!r}), limits)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], cwd=Path.cwd()) as process:
         for _ in range(200):
-            if _named("4324"):
+            if _named(word):
                 break
             time.sleep(0.05)
-        assert _named("4324")
+        assert _named(word)
         process.send_signal(signal.SIGKILL)
     for _ in range(40):
-        if not _named("4324"):
+        if not _named(word):
             break
         time.sleep(0.05)
-    assert not _named("4324")
+    assert not _named(word)
 
 
 def test_no_compiler_is_the_worlds_fault(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
