@@ -13,6 +13,8 @@ from targets.remote.memory import HostMemory, Memory
 
 ALIGN = 4096
 """A page: no two tensors share a cache line or a page."""
+FENCE = 0xFF
+"""Bytes round the tensors, at least a page behind each: NaN for all floating types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Arena:
         """A new arena with copies of the tensors, strides kept."""
         places, size = layout(tensors)
         arena = cls(new(size), places)
+        for start, end in arena.gaps():
+            arena.memory.flat[start:end].fill_(FENCE)
         for mine, t in zip(arena.tensors, tensors, strict=True):
             _copy(mine, t)
         return arena
@@ -89,6 +93,17 @@ class Arena:
     def size(self) -> int:
         """Bytes that tensors were laid out in; the memory may be larger."""
         return layout_size(self.places)
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """The bytes, from and to, that belong to no tensor."""
+        starts = [p.offset for p in self.places]
+        ends = [p.offset + p.span * dtype_of(p.dtype).itemsize for p in self.places]
+        return list(zip([0, *ends], [*starts, self.size], strict=True))
+
+    def fenced(self) -> bool:
+        """Whether nothing was written beside the tensors."""
+        flat = self.memory.flat
+        return all(bool((flat[a:b] == FENCE).all()) for a, b in self.gaps())
 
     def header(self) -> dict[str, Any]:
         """What the other side needs to map the same tensors, as JSON."""
@@ -129,12 +144,12 @@ class Arena:
 
 
 def layout_size(places: Sequence[Place]) -> int:
-    """Bytes from the first place to the end of the last, in whole pages."""
+    """Bytes from the first place to the fence behind the last, in whole pages."""
     if not places:
         return ALIGN
     last = places[-1]
     size = max(last.span * int(dtype_of(last.dtype).itemsize), 1)
-    return last.offset + -(-size // ALIGN) * ALIGN
+    return last.offset + -(-size // ALIGN) * ALIGN + ALIGN
 
 
 def _tensor(memory: Memory, place: Place) -> torch.Tensor:

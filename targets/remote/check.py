@@ -1,7 +1,9 @@
 """Whether a candidate is right: every draw through one child, cheap and decisive ones first."""
 
+import ctypes
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +11,15 @@ import torch
 
 from data.records import Draw, RunStatus
 from targets.remote.bench import Bench
-from targets.remote.distributions import domains
-from targets.remote.draws import DrawInput, affordable, plan
+from targets.remote.deviation import one_thread
+from targets.remote.draws import ZERO_MEAN, DrawInput, affordable, domains_of, plan
+from targets.remote.faults import Judged, decided
+from targets.remote.fence import FILL
 from targets.remote.numerics import Expected, compare, expected, hollow, structure
 from targets.remote.operator import LoadedOperator
 from targets.remote.output import Output, SideFault
 from targets.remote.side import Side
+from targets.remote.sizing import flatten
 
 REPEATS = 20
 """Calls on equal input: six missed a rare race (JUDGE.md, section 3)."""
@@ -23,6 +28,11 @@ KEPT = 0.5
 AFTERWARDS_S = 0.2
 FEW_REPEATS = 3
 """On shapes whose calls are too large for many."""
+POISON = (0x00, 0x01, 0x81)
+"""What freed memory holds in turn: NaN, and bytes that make huge numbers of either sign."""
+
+_LIBC = ctypes.CDLL(None)
+_LIBC.memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class Check:
@@ -36,6 +46,7 @@ class Check:
         self._shape = ""
         self._state: dict[str, torch.Tensor] | None = None
         self._in_place = False
+        self._decided = False
 
     def run(self, side: Side) -> None:
         """Raises SideFault with the first thing that is wrong."""
@@ -46,7 +57,8 @@ class Check:
                 continue
             exp = expected(bench.loaded, draw, job.contract)
             if exp is not None:
-                self._one(side, draw, exp)
+                with one_thread() if affordable(bench.loaded, draw.shape) else nullcontext():
+                    self._one(side, draw, exp)
         if not self.draws:
             raise SideFault(
                 RunStatus.WRONG, "the reference is finite for no draw: nothing to compare"
@@ -66,11 +78,16 @@ class Check:
         self._prepare(side, draw)
         if side.kind.maps_answers and (fresh or side.slots is None):
             side.outputs_to(hollow(exp), 1)
-        outputs = self._answer(side, exp, poisoned=not fresh)
+        outputs = self._answer(side, draw, exp, first=fresh)
         if fresh:
             self._repeat(side, exp, outputs, REPEATS if self._heavy(exp) else FEW_REPEATS)
+            self._fenced(side, exp)
         if fresh and (self._heavy(exp) or self.bench.job.thorough):
-            self._edit(side, draw)
+            self._again(side, edited(self.bench.loaded, draw))
+            self._again(side, permuted(draw))
+        if draw.distribution == ZERO_MEAN and not self._decided:
+            self._decided = True
+            self._precision(side, draw, exp)
 
     def _heavy(self, exp: Expected) -> bool:
         """Whether this is the shape for the many calls."""
@@ -87,15 +104,14 @@ class Check:
         self._state = draw.state
         side.inputs([draw.inputs])
 
-    def _answer(self, side: Side, exp: Expected, *, poisoned: bool) -> list[object]:
-        """The outputs of one call, compared with the oracle."""
-        if poisoned:
-            side.poison(_output_bytes(exp))
-        before = snapshot(side)
-        places = side.call(first=not poisoned)
+    def _answer(self, side: Side, draw: DrawInput, exp: Expected, *, first: bool) -> list[object]:
+        """The outputs of one call, compared with the oracle; all but the first after poison."""
+        if not first:
+            side.poison(_output_bytes(exp), POISON[len(self.draws) % len(POISON)])
+        places = side.call(first=first)
         outputs = read(side, places, exp)
         self._compare(side, exp, places, outputs)
-        if not torch.equal(before, snapshot(side)):
+        if not untouched(side, draw.inputs):
             raise SideFault(RunStatus.INPUT_CHANGED, "the call changed its input tensors")
         side.leave()
         if not same(outputs, [side.read(p) for p in places]):
@@ -134,23 +150,52 @@ class Check:
         if varied:
             self.notes.append(f"shape {exp.shape}: answers to equal inputs differ in the last bits")
 
-    def _edit(self, side: Side, draw: DrawInput) -> None:
-        """One interior element of each input anew, at the same address: caches show."""
-        kinds = kinds_of(self.bench.loaded, draw.shape, draw.inputs)
-        inputs = [edit(v, kind) for v, kind in zip(draw.inputs, kinds, strict=True)]
-        edited = replace(draw, inputs=inputs)
-        exp = expected(self.bench.loaded, edited, self.bench.job.contract)
-        if exp is None:
-            return
-        side.inputs([edited.inputs])
-        name = f"{exp.distribution}, one element edited"
-        self._answer(side, replace(exp, distribution=name), poisoned=True)
+    def _fenced(self, side: Side, exp: Expected) -> None:
+        """One call whose new tensors lie between fences: what is written past an end shows."""
+        places, fences = side.fenced_call()
+        found = compare(exp, read(side, places, exp), self.bench.job.contract)
+        if not found.ok:
+            detail = f"wrong where strange memory lies round its tensors: {found.located}"
+            raise SideFault(RunStatus.WRONG, detail)
+        broken = bytearray(sum(size for _, size in fences))
+        if fences:
+            side.read_pieces(fences, broken)
+        if broken.count(FILL) != len(broken):
+            detail = "the call writes past the end of a tensor that it allocated"
+            raise SideFault(RunStatus.WRONG, f"shape {exp.shape}: {detail}")
+
+    def _again(self, side: Side, draw: DrawInput) -> None:
+        """Other contents at the same addresses: caches show."""
+        exp = expected(self.bench.loaded, draw, self.bench.job.contract)
+        if exp is not None:
+            side.inputs([draw.inputs])
+            self._answer(side, draw, exp, first=False)
+
+    def _precision(self, side: Side, draw: DrawInput, exp: Expected) -> None:
+        """Where these inputs hide a precision one down, larger ones that do not."""
+        loaded, contract = self.bench.loaded, self.bench.job.contract
+        case = Judged(draw=draw, expected=exp, outputs=[])
+        deciding = decided(loaded, case, contract)
+        if deciding is not None and deciding.draw is not draw:
+            side.inputs([deciding.draw.inputs])
+            self._answer(side, deciding.draw, deciding.expected, first=False)
 
 
-def kinds_of(loaded: LoadedOperator, shape: str, inputs: list[Any]) -> list[str]:
-    """The kind of domain of each input (`distributions.Domain`)."""
-    named = loaded.shapes.get(shape.split(",", maxsplit=1)[0], {})
-    return [d.kind for d in domains(loaded.domains, named, inputs)]
+def edited(loaded: LoadedOperator, draw: DrawInput) -> DrawInput:
+    """One interior element of each input anew."""
+    known = domains_of(loaded, draw.shape, draw.inputs)
+    inputs = [edit(v, d.kind) for v, d in zip(draw.inputs, known, strict=True)]
+    return replace(draw, inputs=inputs, distribution=f"{draw.distribution}, one element edited")
+
+
+def permuted(draw: DrawInput) -> DrawInput:
+    """All inputs with their rows turned round by one: contents that have the same sums."""
+    inputs = [v.roll(1, 0) if _turns(v) else v for v in draw.inputs]
+    return replace(draw, inputs=inputs, distribution=f"{draw.distribution}, rows permuted")
+
+
+def _turns(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.ndim > 0 and value.is_contiguous()
 
 
 def edit(value: Any, kind: str) -> Any:
@@ -179,10 +224,11 @@ def _somewhere(t: torch.Tensor) -> tuple[int, ...]:
     return tuple(int(torch.randint(a, b, (1,))) for a, b in pairs)
 
 
-def snapshot(side: Side) -> torch.Tensor:
-    """A copy of all bytes of the shared inputs."""
+def untouched(side: Side, inputs: Sequence[Any]) -> bool:
+    """Whether the shared inputs, and the fences between them, are as they were given."""
     assert side.arena is not None
-    return side.arena.memory.flat.clone()
+    given = [t for t in flatten(list(inputs)) if isinstance(t, torch.Tensor)]
+    return side.arena.fenced() and all(map(_same, side.arena.tensors, given))
 
 
 def read(side: Side, places: Sequence[Output], exp: Expected) -> list[object]:
@@ -211,11 +257,11 @@ def same(a: Sequence[object], b: Sequence[object]) -> bool:
 def _same(a: object, b: object) -> bool:
     if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
         return a is b or a == b
-    return bool(a.shape == b.shape and torch.equal(_bits(a), _bits(b)))
-
-
-def _bits(t: torch.Tensor) -> torch.Tensor:
-    return t.contiguous().view(-1).view(torch.uint8)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    one, two = (t.detach().cpu().contiguous() for t in (a, b))
+    size = one.numel() * one.element_size()
+    return bool(_LIBC.memcmp(one.data_ptr(), two.data_ptr(), size) == 0)
 
 
 def _output_bytes(exp: Expected) -> list[int]:

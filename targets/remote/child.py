@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from targets.remote import kforge_launch
+from targets.remote import fence, kforge_launch
 from targets.remote.accelerator import HOST, Kind, kind
 from targets.remote.arena import Arena, name_of, unpack
 from targets.remote.channel import Channel, Frame
@@ -39,6 +39,7 @@ class Driver:
         self.held: Any = None
         self.tracer: Any = None
         self.on: Kind = HOST
+        self.fences: Any = None
         self._arenas: list[Arena] = []
 
     def begin(self, frame: Frame) -> dict[str, Any]:
@@ -142,6 +143,16 @@ class Driver:
         self.on.wait()
         return {}
 
+    def fenced(self, frame: Frame) -> dict[str, Any]:
+        """One call whose new tensors lie between fences."""
+        self.held = None
+        torch.compiler.set_stance("force_eager")
+        self.fences = fence.Fence()  # kept, so that the judge can look at them
+        with self.fences:
+            answer = self.call(frame)
+        torch.compiler.set_stance("default")
+        return {**answer, "fences": self.fences.places()}
+
     def batch(self, frame: Frame) -> dict[str, Any]:
         """A call for each of the first sets, each answer copied out before the next call."""
         self.held = None
@@ -168,8 +179,9 @@ class Driver:
         return {"outputs": _describe(self.held, self.on.place)}
 
     def poison(self, frame: Frame) -> dict[str, Any]:
-        """Fills freed memory of the outputs' sizes with NaN."""
+        """Fills freed memory of the outputs' sizes with NaN; or all new memory with a value."""
         self.held = None
+        fence.perturb(frame.header["value"])
         blocks = [
             torch.full((max(size // 4, 1),), float("nan"), device=self.on.place)
             for size in frame.header["sizes"]
@@ -224,6 +236,7 @@ def drive(channel: Channel) -> None:
         "null": driver.null,
         "null_batch": driver.null_batch,
         "poison": driver.poison,
+        "fenced": driver.fenced,
         "watch": driver.watch,
         "trace": driver.trace,
     }

@@ -9,8 +9,7 @@ import torch
 
 from targets.remote.accelerator import HOST, Kind
 from targets.remote.arena import Arena, layout, pack, unpack
-from targets.remote.check import kinds_of
-from targets.remote.draws import refill
+from targets.remote.draws import domains_of, refill
 from targets.remote.operator import LoadedOperator
 
 POOL = 3
@@ -58,7 +57,7 @@ class Contents:
         self._new = kind.private
         self._random = random.Random(seed)
         sets = [refill(loaded, shape, seed + 101 * k) for k in range(POOL)]
-        kinds = kinds_of(loaded, shape, sets[0])
+        kinds = [d.kind for d in domains_of(loaded, shape, sets[0])]
         self._pool: list[list[torch.Tensor]] = []
         for inputs in sets:
             tensors: list[torch.Tensor] = []

@@ -53,7 +53,7 @@ class Continuous:
     rounded: Deviation | None
     """The same with rounded operands, under `tf32` and `half`."""
     half: bool
-    """Whether a half type is among the inputs and outputs."""
+    """Whether the reference itself errs as a half type does: the output is one, or was one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +80,16 @@ def continuous(runs: Runs, number: int) -> Continuous | None:
     signs = torch.empty(0) if whole else _signs(values, output)
     if signs is None:
         return None
-    half = has_half(runs.draw, runs.declared)
     truth = exact_output(values, _terms(runs.draw))
+    strict = _unit(runs, truth, number)
+    wide = EPS[torch.float32] * ONE_ROUNDING * FACTOR
+    half = has_half(runs.draw, runs.declared)
+    if output.dtype is torch.float32 and strict.norm <= wide:
+        half = False
     return Continuous(
         exact=truth,
         signs=signs,
-        strict=_unit(runs, truth, number, half=half),
+        strict=strict,
         rounded=None if runs.rounded is None else deviation(truth, output_of(runs.rounded, number)),
         half=half,
     )
@@ -100,10 +104,11 @@ def _signs(values: Tensor, output: Tensor) -> Tensor | None:
     return values.masked_fill(finite, 0.0)
 
 
-def _unit(runs: Runs, truth: Exact, number: int, *, half: bool) -> Deviation:
+def _unit(runs: Runs, truth: Exact, number: int) -> Deviation:
     """The reference's own error, at least one rounding of the type."""
     output = output_of(runs.declared, number)
     if runs.exact is None:
+        half = has_half(runs.draw, runs.declared)
         limit, norm, other = NO_ORACLE[output.dtype], *_factors(half=half)
         return Deviation(norm=limit / norm, worst=100 * limit / other, slice=10 * limit / other)
     eps = EPS[output.dtype] * _growth(runs.draw, output)

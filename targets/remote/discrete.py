@@ -100,7 +100,19 @@ def _index_fault(goal: Discrete, output: Tensor) -> str:
     chosen, best = (_at(goal.table, goal.axis, i) for i in (output, goal.answers[0]))
     eps = EPS[torch.float32]
     bad = ~((chosen == best) | ((chosen - best).abs() <= NEAR / 4 * eps * best.abs()))
-    return located(bad, output) if bool(bad.any()) else ""
+    if bool(bad.any()):
+        return located(bad, output)
+    if output.ndim == goal.table.ndim and not bool(_repeated(goal.answers[0], goal.axis).any()):
+        again = _repeated(output, goal.axis)
+        return "index chosen twice: " + located(again, output) if bool(again.any()) else ""
+    return ""
+
+
+def _repeated(index: Tensor, axis: int) -> Tensor:
+    """Where an index stands that an earlier place along the axis holds too."""
+    ordered, origin = index.sort(dim=axis, stable=True)
+    same = ordered.diff(dim=axis, prepend=ordered.narrow(axis, 0, 1) - 1) == 0
+    return torch.zeros_like(same).scatter(axis, origin, same)
 
 
 def _step_fault(goal: Discrete, output: Tensor, equal: Tensor) -> tuple[str, str]:

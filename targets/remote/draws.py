@@ -25,8 +25,8 @@ PROBE_SHARE = 1 / 8
 LEAST = 16
 """To which a size other than the batch is cut."""
 SEEDS = 3
-EXTENTS = (1, 7, 33, 61, 129)
-"""New sizes for a kernel that promises a family: one, odd, above a tile, no multiple."""
+EXTENTS = (33, 1, 7, 0, 127, 31, 129, 61)
+"""New sizes for a kernel that promises a family: none, one, odd, one off a tile, no multiple."""
 SMALL, ZERO_MEAN = "small", "zero mean"
 OFFICIAL_DRAW = "official"
 FEW = (OFFICIAL_DRAW, ZERO_MEAN)
@@ -133,7 +133,7 @@ def _taken(loaded: LoadedOperator, resize: Resize, change: Change) -> Resize | N
     return None
 
 
-def family(loaded: LoadedOperator, limit: int = 5) -> list[str]:
+def family(loaded: LoadedOperator, limit: int = 8) -> list[str]:
     """Further shapes on which the reference works: declared ones, else derived ones."""
     base = heavy_shape(loaded)
     declared = [s for s in loaded.shapes if s not in (base, loaded.official)]
@@ -170,7 +170,7 @@ def _steps(
     rounds = SEEDS if thorough and affordable(loaded, heavy) else 1
     for turn in range(rounds):
         for number, distribution in enumerate(many):
-            own = turn if thorough else number * SEEDS // len(many)
+            own = turn if rounds > 1 else number * SEEDS // len(many)
             yield _Step(heavy, distribution, _seed(seed, own))
     others = [s for s in loaded.shapes if s not in (heavy, full)]
     if contract.shapes is ShapePolicy.FAMILY:
@@ -191,7 +191,7 @@ def _draw(loaded: LoadedOperator, step: _Step, state: dict[str, torch.Tensor]) -
         _seed(step.seed, DISTRIBUTIONS.index(step.distribution))
     )
     official = loaded.inputs(step.shape, _seed(step.seed, 1))
-    known = _domains(loaded, step.shape, official)
+    known = domains_of(loaded, step.shape, official)
     return DrawInput(
         shape=step.shape,
         distribution=step.distribution,
@@ -200,7 +200,8 @@ def _draw(loaded: LoadedOperator, step: _Step, state: dict[str, torch.Tensor]) -
     )
 
 
-def _domains(loaded: LoadedOperator, shape: str, official: list[Any]) -> tuple[Domain, ...]:
+def domains_of(loaded: LoadedOperator, shape: str, official: list[Any]) -> tuple[Domain, ...]:
+    """The domain of each input."""
     return domains(loaded.domains, loaded.shapes.get(derived(shape).base, {}), official)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from data.records import Contract, Policy
-from targets.remote.draws import DrawInput
+from targets.remote.draws import DrawInput, domains_of
 from targets.remote.numerics import Expected, compare, expected
 from targets.remote.operator import LoadedOperator, OperatorFault
 from targets.remote.oracle import declared, rounded, to_bfloat16, to_float8
@@ -121,7 +122,7 @@ def downgraded(loaded: LoadedOperator, case: Judged, contract: Contract) -> list
     """The reference one precision down: operands of products, else inputs and parameters."""
     rounding = one_down(case, contract)
     low = rounded(loaded, case.draw, rounding)
-    pairs = zip(low, case.outputs, strict=True)
+    pairs = zip(low, declared(loaded, case.draw), strict=True)
     if not all(torch.equal(a, b) for a, b in pairs if isinstance(a, Tensor)):
         return low
     inputs = map_tensors(rounding, case.draw.inputs)
@@ -137,16 +138,25 @@ def one_down(case: Judged, contract: Contract) -> Callable[[Tensor], Tensor]:
 
 def precision_decided(loaded: LoadedOperator, case: Judged, contract: Contract) -> bool:
     """Whether the downgrade is refused at any scale of the inputs."""
+    return decided(loaded, case, contract) is not None
+
+
+def decided(loaded: LoadedOperator, case: Judged, contract: Contract) -> Judged | None:
+    """The case at the first scale at which the downgrade is refused; None where it never is."""
     for scale in SCALES:
-        inputs = [t * scale if _floating(t) else t for t in case.draw.inputs]
-        scaled = case if scale == 1 else None
-        try:
-            scaled = scaled or judged(loaded, replace(case.draw, inputs=inputs), contract)
+        with suppress(OperatorFault):
+            scaled = case if scale == 1 else _scaled(loaded, case, contract, scale)
             if scaled and not accepted(scaled, downgraded(loaded, scaled, contract), contract):
-                return True
-        except OperatorFault:
-            continue
-    return False
+                return scaled
+    return None
+
+
+def _scaled(loaded: LoadedOperator, case: Judged, contract: Contract, scale: int) -> Judged | None:
+    known = domains_of(loaded, case.draw.shape, case.draw.inputs)
+    pairs = zip(case.draw.inputs, known, strict=True)
+    inputs = [t * scale if _floating(t) and d.kind == "real" else t for t, d in pairs]
+    name = f"{case.draw.distribution} times {scale}"
+    return judged(loaded, replace(case.draw, inputs=inputs, distribution=name), contract)
 
 
 def _floating(value: object) -> bool:

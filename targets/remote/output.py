@@ -10,6 +10,7 @@ from data.records import RunStatus
 from targets.remote.arena import dtype_of, span
 
 _DIMENSIONS = 64
+_FENCE, _FENCES = 1 << 12, 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +62,11 @@ def output(told: Mapping[str, Any]) -> Output:
     if out.nbytes > int(told["bytes"]):
         raise SideFault(RunStatus.BAD_STRUCTURE, "an output is larger than its storage")
     return out
+
+
+def fences(told: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Address and bytes of each fence that a child names, no more than are worth a look."""
+    try:
+        return [(int(a), min(int(n), _FENCE)) for a, n in told["fences"][:_FENCES]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise SideFault(RunStatus.FORGED, "instead of fences there came something else") from error

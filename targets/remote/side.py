@@ -19,7 +19,7 @@ from targets.remote.accelerator import HOST, Kind
 from targets.remote.arena import Arena, pack
 from targets.remote.channel import PREFIX, Closed, Late, Malformed
 from targets.remote.offspring import Child
-from targets.remote.output import Output, SideFault, output
+from targets.remote.output import Output, SideFault, fences, output
 
 
 class Side:
@@ -134,9 +134,14 @@ class Side:
         if self.child.channel.spoke(within_s):
             raise self._forged("an answer before it was asked")
 
-    def poison(self, sizes: Sequence[int]) -> None:
-        """NaN into freed blocks of these sizes, bytes."""
-        self._ask({"op": "poison", "sizes": list(sizes)})
+    def poison(self, sizes: Sequence[int], value: int) -> None:
+        """NaN into freed blocks of these sizes, bytes; with a `value` that into all new memory."""
+        self._ask({"op": "poison", "sizes": list(sizes), "value": value})
+
+    def fenced_call(self) -> tuple[list[Output], list[tuple[int, int]]]:
+        """A call whose new tensors lie between fences: its outputs; address and bytes of each."""
+        answer = self._ask({"op": "fenced", "set": 0}, first=True)
+        return self.read_answer(answer), fences(answer)
 
     def watch(self) -> None:
         """Every ATen call of the child is seen from now on; before `load`."""
@@ -158,11 +163,11 @@ class Side:
         if output.slot is not None:
             assert self.slots is not None
             return self.slots.tensors[output.slot].clone()
-        data = bytearray(max(output.nbytes, 1))
-        self.read_pieces([(output.address, output.nbytes)], data)
-        flat = torch.frombuffer(data, dtype=output.dtype, count=-1 if output.nbytes else 0)
         if not output.nbytes:
             return torch.empty(output.shape, dtype=output.dtype)
+        data = bytearray(output.nbytes)
+        self.read_pieces([(output.address, output.nbytes)], data)
+        flat = torch.frombuffer(data, dtype=output.dtype)
         return flat.as_strided(output.shape, output.strides)
 
     def read_pieces(self, pieces: Sequence[tuple[int, int]], into: bytearray) -> None:

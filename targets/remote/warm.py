@@ -70,7 +70,7 @@ def _warm_up() -> Callable[[Channel], None]:
             compiler.reset()
 
     # A child cannot import: policy must be here.
-    from targets.remote import child, kforge_launch, policy  # noqa: F401
+    from targets.remote import child, fence, kforge_launch, policy  # noqa: F401
     from targets.remote.accelerator import present
 
     torch.set_num_threads(1)

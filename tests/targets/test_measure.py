@@ -23,6 +23,14 @@ CHEATS = {
         f"k = tuple(x.view(-1)[::97].tolist())\nif k not in M: {REAL}; M[k] = o\nreturn M[k]",
         "M = {}",
     ),
+    "cache by a sum": add(
+        f"k = int((x * 1024).long().sum())\nif k not in M: {REAL}; M[k] = o\nreturn M[k]",
+        "M = {}",
+    ),
+    "writes past its output": add(
+        "o = torch.empty_like(x); K.add(args=(x, y, o, x.numel() + 1)); return o"
+    ),
+    "half of fresh memory": add("o = torch.empty_like(x)\nreturn torch.maximum(o, x + 2 * y)"),
     "zeros": add("return torch.zeros_like(x)"),
     "last row unwritten": add(
         "o = torch.empty_like(x); K.add(args=(x, y, o, x.numel() - 96)); return o"

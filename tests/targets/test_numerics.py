@@ -325,3 +325,37 @@ def test_batch_norm_is_judged_from_the_state_of_the_draw() -> None:
     )
     assert compare(first, [y], STRICT).ok
     assert compare(second, [y], STRICT).ok
+
+
+def test_chosen_indices_are_distinct_where_the_references_are() -> None:
+    """Of equal values any order is right, but none may be chosen twice."""
+    loaded = load("x", "torch.topk(x, 3, dim=1)[1]", "torch.randn(4, 6)")
+    x = torch.tensor([[5.0, 5, 5, 5, 0, 0]]).repeat(4, 1)
+    exp = of(loaded, x)
+    assert compare(exp, [torch.tensor([[3, 1, 0]]).repeat(4, 1)], STRICT).ok
+    found = compare(exp, [torch.tensor([[3, 1, 3]]).repeat(4, 1)], STRICT)
+    assert not found.ok
+    assert "index chosen twice: 4 of 12 elements wrong, first at [0, 2]" in found.located
+
+
+def test_float32_sums_of_half_inputs_have_float32_limits() -> None:
+    """A plain float32 accumulation is right there, one in the half type is not."""
+    loaded = load("x", "x.float().sum(1)", "torch.randn(32, 4096).bfloat16()")
+    exp, (x,) = goal(loaded)
+    total = torch.zeros(32)
+    for k in range(x.shape[1]):
+        total += x[:, k].float()
+    assert compare(exp, [total], STRICT).ok
+    assert not compare(exp, [x.sum(1).float()], STRICT).ok
+
+
+def test_plain_sum_of_equal_terms_is_no_fault_of_a_norm() -> None:
+    """Steps that all round the same way would refuse a LayerNorm of constant rows."""
+    loaded = load("x", "F.layer_norm(x, (x.shape[1],))", "torch.randn(64, 1999)")
+    exp, (x,) = goal(loaded, "constant rows")
+    total = torch.zeros(64, 1)
+    for k in range(x.shape[1]):
+        total += x[:, k : k + 1]
+    centred = x - total / x.shape[1]
+    found = compare(exp, [centred * (centred.square().mean(1, True) + 1e-5).rsqrt()], STRICT)
+    assert found.ok, found.located
