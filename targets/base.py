@@ -5,6 +5,7 @@ runs them. A new vendor is one file with one value of this contract, entered in 
 Everything here is stdlib only, since the needed target travels to the machine.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +21,7 @@ from data.records import (
     RunResult,
     Shape,
 )
+from targets.remote.kforge_launch import Half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,17 @@ class Report:
     """`line: text`, the candidate's own file only, most telling first."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A compiler that is a library: it runs in a process forked for it, behind the same walls."""
+
+    where: Callable[[], Path | None]
+    """The library; None where it is not installed."""
+    version: Callable[[], str]
+    run: Callable[[Sequence[str]], int]
+    """Takes a command of `Target.compile_command`, prints to stderr, returns the exit status."""
+
+
 class Target(Protocol):
     """One vendor's half of KForge; every method is a pure function of its arguments."""
 
@@ -57,16 +70,28 @@ class Target(Protocol):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """What the launcher takes for this target, the preferred one first."""
+        """What a candidate may be written in, the preferred one first."""
+
+    @property
+    def halves(self) -> tuple[Half, ...]:
+        """The launcher's halves; a language of none of them is built when it is imported."""
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Executables of which one is needed to compile, the preferred one first."""
+        """Executables and programs of which one is needed to compile, the preferred one first."""
+
+    @property
+    def programs(self) -> dict[str, Program]:
+        """Those of `tools` that are libraries, by name."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Files of which one shows that a device is here; empty for the processor itself."""
 
     def compile_command(
-        self, source: Path, output: Path, *, language: str, compiler: str
+        self, source: Path, output: Path, *, language: str, compiler: str, arch: str
     ) -> tuple[str, ...]:
-        """The command that compiles `source` and prints the compiler's report."""
+        """The command that compiles `source` for `arch` and prints the compiler's report."""
 
     def parse_diagnostics(self, text: str) -> tuple[Diagnostic, ...]:
         """Messages of the compiler, errors first; empty or cut-off text is no fault."""
@@ -86,4 +111,4 @@ class Target(Protocol):
         """What the generator must know: rules, flags and one verified example."""
 
     def capabilities(self, found: frozenset[str]) -> Capabilities:
-        """What is possible where the executables and device nodes in `found` exist."""
+        """What is possible where the tools and nodes in `found` exist."""

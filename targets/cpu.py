@@ -1,7 +1,7 @@
 """The plain CPU: C++ with OpenMP through g++ or clang++."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from data.records import (
@@ -16,7 +16,7 @@ from data.records import (
     Shape,
 )
 from targets import diagnostics, roofline
-from targets.base import Capabilities, Report
+from targets.base import Capabilities, Program, Report
 from targets.remote import kforge_launch
 
 EXAMPLES = Path(__file__).parent / "examples" / "cpu"
@@ -56,11 +56,16 @@ class CpuTarget:
     name: str = "cpu"
     vendor: str = "cpu"
     languages: tuple[str, ...] = kforge_launch.LANGUAGES
+    halves: tuple[kforge_launch.Half, ...] = (kforge_launch.CPP,)
     tools: tuple[str, ...] = ("g++", "clang++")
+    programs: dict[str, Program] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
 
     def compile_command(
-        self, source: Path, output: Path, *, language: str = "cpp", compiler: str = "g++"
+        self, source: Path, output: Path, *, language: str, compiler: str, arch: str
     ) -> tuple[str, ...]:
+        """`arch` is in the key of what is compiled; the compiler finds it by itself."""
+        del arch
         plain = kforge_launch.compile_command(source, output, compiler=compiler, language=language)
         report = CLANG_REMARKS if "clang" in Path(compiler).name else GCC_REMARKS
         return (plain[0], "-Wall", "-Wno-unknown-pragmas", *report, *plain[1:])

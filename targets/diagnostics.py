@@ -1,5 +1,7 @@
-"""The messages of g++ and clang as values: `file:line:column: severity: message`.
+"""The messages of compilers as values.
 
+g++ and clang print `file:line:column: severity: message`, nvcc and NVRTC `file(line): severity:
+message`, ptxas `ptxas error : message`.
 The candidate's source is compiled under a plain file name in a folder of its own, so a path with a
 slash is never the candidate's. What a compiler quotes from such a file is dropped: a source could
 `#include` anything readable to have it printed.
@@ -19,6 +21,15 @@ _MESSAGE = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? "
     r"(?P<severity>fatal error|error|warning|note): (?P<text>.*)$"
 )
+_EDG = re.compile(
+    r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): "
+    r"(?P<severity>catastrophic error|error|warning|remark)(?: #[\w-]+)?: (?P<text>.*)$"
+)
+"""The front end of nvcc and NVRTC."""
+_ASSEMBLER = re.compile(
+    r"^(?:ptxas|nvlink|nvrtc)[^:\n]*?(?:; +)?(?P<severity>fatal|error|warning) *: (?P<text>.*)$"
+)
+"""ptxas names no line of the source."""
 _CHAIN = re.compile(
     r"^(?:In file included from| +from) (?P<file>[^:\n]+):(?P<line>\d+)(?::\d+)?[:,]"
 )
@@ -78,13 +89,13 @@ def blocks(text: str) -> Iterator[Block]:
         yield current
 
 
-def parse(text: str) -> tuple[Diagnostic, ...]:
-    """Distinct messages, errors first; at most `KEPT`.
+def parse(text: str, file: str = "kernel.cpp") -> tuple[Diagnostic, ...]:
+    """Distinct messages, errors first; at most `KEPT`. `file` is the candidate's own.
 
     >>> parse("kernel.cpp:7:20: error: 'i' was not declared in this scope")[0].message
     "'i' was not declared in this scope"
     """
-    found = [d for d in map(_diagnostic, blocks(text)) if d is not None]
+    found = [d for b in blocks(text) if (d := _diagnostic(b, file)) is not None]
     order = {"error": 0, "warning": 1, "note": 2}
     unique = {(d.line, d.message): d for d in found}
     return tuple(sorted(unique.values(), key=lambda d: order[d.severity])[:KEPT])
@@ -104,25 +115,29 @@ def readable(text: str) -> str:
 def _start(line: str) -> Block | None:
     """The message that begins in this line."""
     if (match := _MESSAGE.match(line)) is not None:
-        severity = "error" if "error" in match["severity"] else match["severity"]
-        return Block(
-            file=match["file"],
-            line=int(match["line"]),
-            severity=severity,
-            text=match["text"],
-            lines=(),
-        )
+        return _block(match["file"], int(match["line"]), match["severity"], match["text"])
+    if (match := _EDG.match(line)) is not None:
+        return _block(match["file"], int(match["line"]), match["severity"], match["text"])
     if (match := _LINKER.match(line)) is not None:
-        return Block(file=match["file"], line=None, severity="error", text=match["text"], lines=())
+        return _block(match["file"], None, "error", match["text"])
+    if (match := _ASSEMBLER.match(line)) is not None:
+        return _block("", None, match["severity"], match["text"])
     return None
 
 
-def _diagnostic(block: Block) -> Diagnostic | None:
+def _block(file: str, line: int | None, severity: str, text: str) -> Block:
+    """A message; what a vendor calls fatal or catastrophic is an error, a remark is a note."""
+    plain = "error" if "error" in severity or severity == "fatal" else severity
+    plain = "note" if plain == "remark" else plain
+    return Block(file=file, line=line, severity=plain, text=text, lines=())
+
+
+def _diagnostic(block: Block, file: str) -> Diagnostic | None:
     """The message at a line of the candidate's own file; None for a note elsewhere."""
     if block.own:
         quoted = _quoted(block)
         return Diagnostic(
-            file=block.file,
+            file=block.file or file,
             line=block.line,
             severity=block.severity,
             message=block.text,
@@ -134,7 +149,7 @@ def _diagnostic(block: Block) -> Diagnostic | None:
     message = (
         f"{block.text} (in <{inside}>, used here)" if block.system else "error in an included file"
     )
-    return Diagnostic(file="kernel.cpp", line=block.anchor, severity="error", message=message)
+    return Diagnostic(file=file, line=block.anchor, severity="error", message=message)
 
 
 def _quoted(block: Block) -> str:

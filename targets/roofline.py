@@ -7,6 +7,7 @@ max(F/P, B/W); `arithmetic_intensity` = F/B and `machine_balance` = P/W say whic
 from dataclasses import dataclass
 from statistics import median
 
+from data.metrics import ROOFLINE
 from data.records import Admission, Card, Metric, RunResult, Shape, Timing
 
 MEBI = 1 << 20
@@ -31,32 +32,10 @@ def metrics(admission: Admission, shape: Shape, run: RunResult) -> tuple[Metric,
     if timing is not None:
         values |= _achieved(cost, timing)
     return tuple(
-        Metric(name=name, value=value, unit=UNITS[name], source="roofline")
+        Metric(name=name, value=value, unit=ROOFLINE[name].unit, source="roofline")
         for name, value in values.items()
         if value is not None
     )
-
-
-UNITS = {
-    "time_us": "us",
-    "floor_us": "us",
-    "time_over_floor": "ratio",
-    "speedup": "baseline time / candidate time",
-    "achieved_gb_s": "GB/s",
-    "peak_gb_s": "GB/s",
-    "bandwidth_share": "share of peak",
-    "achieved_gflop_s": "GFLOP/s",
-    "peak_gflop_s": "GFLOP/s",
-    "compute_share": "share of peak",
-    "arithmetic_intensity": "flop/byte",
-    "machine_balance": "flop/byte",
-    "null_us": "us",
-    "null_share": "share of time",
-    "threads": "count",
-    "moved_mib": "MiB",
-    "cache_mib": "MiB",
-}
-"""The whole vocabulary, with units."""
 
 
 def _cost(admission: Admission, shape: Shape) -> Cost:

@@ -15,7 +15,6 @@ from data.records import (
 )
 from data.verdict import Judgement, Verdict
 from data.verdict import judge as judge_evidence
-from targets import TARGETS
 from tasks import devices
 from tasks.retry import patiently
 from tasks.stages import Machine
@@ -110,8 +109,7 @@ async def _ruled(machine: Machine, subject: Subject, terms: Terms, admission: Ad
 async def _judged(
     machine: Machine, subject: Subject, device: Device, terms: Terms
 ) -> tuple[Judgement, RunResult | None]:
-    language = TARGETS[device.target].languages[0]
-    compile_it = partial(machine.build, subject.operator, subject.source, language)
+    compile_it = partial(machine.build, subject.operator, subject.source, device)
     measure = partial(machine.measure, _job(subject, device, terms))
     async with machine.lease(device):
         build = await patiently(compile_it)

@@ -31,7 +31,7 @@ class Machine(Protocol):
 
     async def admit(self, operator: Operator, contract: Contract, device: Device) -> Admission: ...
 
-    async def build(self, operator: Operator, source: str, language: str) -> BuildResult: ...
+    async def build(self, operator: Operator, source: str, device: Device) -> BuildResult: ...
 
     async def measure(self, job: MeasureJob) -> RunResult: ...
 
@@ -53,7 +53,7 @@ def stages_for(agents: Agents, machine: Machine, keep: Keep) -> Stages:
     async def build(pair: Pair, candidate: Candidate) -> BuildResult:
         async with machine.lease(pair.device):
             return await patiently(
-                lambda: machine.build(pair.operator, candidate.source, candidate.language)
+                lambda: machine.build(pair.operator, candidate.source, pair.device)
             )
 
     async def measure(job: MeasureJob) -> RunResult:

@@ -31,7 +31,7 @@ SHIPPED = (
 )
 LONGER = {
     "data/records.py": 620,  # a list of values, in the order in which they arise
-    "targets/remote/kforge_launch.py": 380,  # travels alone, beside a candidate
+    "targets/remote/kforge_launch.py": 460,  # travels alone, beside a candidate
 }
 ALLOWED = {
     "subprocess": ("targets/machines/", "targets/remote/", "agents/external.py", "flows/server.py"),

@@ -1,7 +1,6 @@
 """The devices that this installation knows: the plain CPU and those in `devices.toml`."""
 
 import platform
-import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from data.errors import MisuseError
 from data.records import Device
 from targets import TARGETS
+from targets.remote.compiler import installed
 
 FILE = Path("devices.toml")
 MACHINES = ("local",)
@@ -124,7 +124,9 @@ def capabilities(of: Device) -> DeviceReport:
     elif of.machine not in MACHINES:
         why = f"no machine {of.machine!r}; known: {', '.join((*MACHINES, *spools()))}"
     else:
-        found = target.capabilities(frozenset(t for t in target.tools if shutil.which(t)))
+        tools = installed(target)
+        nodes = (node for node in target.nodes if Path(node).exists())
+        found = target.capabilities(frozenset((*tools, *nodes)))
         can, why = (found.compile, found.execute, found.time), found.why
     return DeviceReport(
         name=of.name,

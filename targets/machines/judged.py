@@ -41,12 +41,12 @@ class Judged:
         admission: Admission = decode(Admission, await self.judge("admit", args, ADMIT_S))
         return admission
 
-    async def build(self, operator: Operator, candidate_source: str, language: str) -> BuildResult:
+    async def build(self, operator: Operator, candidate_source: str, device: Device) -> BuildResult:
         """The compiler's word on a candidate; one that does not build is a value."""
         args = {
             "operator": operator,
             "candidate_source": candidate_source,
-            "language": language,
+            "device": device,
         }
         result: BuildResult = decode(BuildResult, await self.judge("build", args, BUILD_S))
         return result

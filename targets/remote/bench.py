@@ -65,7 +65,7 @@ class Bench:
 
     def candidate(self, source: str, *, watched: bool = False) -> Side:
         """A child that has executed the candidate's source. Raises SideFault."""
-        folder = library_folder(self.cache)
+        folder = library_folder(self.cache, self.job.device)
         side = self._side(CANDIDATE)
         try:
             if watched:
@@ -89,7 +89,10 @@ class Bench:
     def _view(self, name: str) -> View:
         """What a child of this name sees beside the system's files."""
         compiled = name == COMPILED
-        readable = {CANDIDATE: library_folder(self.cache), COMPILED: self.cache / WARM}.get(name)
+        readable = {
+            CANDIDATE: library_folder(self.cache, self.job.device),
+            COMPILED: self.cache / WARM,
+        }.get(name)
         return View(
             readable=() if readable is None else (str(readable),),
             writable=(str(self.cache / "inductor"),) if compiled else (),

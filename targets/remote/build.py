@@ -7,18 +7,21 @@ when it is imported, in the run phase: route `one-phase`.
 
 import importlib.util
 import json
+import math
 import os
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from data.codec import decode
-from data.records import BuildResult, Diagnostic, Metric, Operator
+from data.errors import MachineError
+from data.metrics import METRICS, Merge
+from data.records import BuildResult, Device, Diagnostic, Metric, Operator
 from targets import TARGETS
 from targets.base import Target
 from targets.remote import kforge_launch
@@ -43,7 +46,7 @@ class Recorded:
 
 
 def build(
-    operator: Operator, source: str, language: str, *, zygote: object, cache: Path
+    operator: Operator, source: str, device: Device, *, zygote: object, cache: Path
 ) -> BuildResult:
     """The candidate's kernels are in the cache if ok; what is wrong with it is a value.
 
@@ -52,13 +55,15 @@ def build(
     """
     del operator, zygote
     started = time.monotonic()
-    target = _target(language)
-    recorded = record(source)
+    target = TARGETS.get(device.target)
+    if target is None:
+        raise MachineError(f"no target {device.target!r} here; known: {', '.join(TARGETS)}")
+    recorded = _for_device(record(source), target, device)
     if recorded.fault is not None:
         return _failed_import(recorded.fault, started)
     if not recorded.sources:
         return BuildResult(ok=True, route="one-phase", seconds=_since(started))
-    done = [compiled(cache, target, language, text) for language, text in recorded.sources]
+    done = [compiled(cache, device, language, text) for language, text in recorded.sources]
     return _result(target, done, started)
 
 
@@ -71,9 +76,14 @@ def record(source: str) -> Recorded:
     return _read(ended, source)
 
 
-def _target(language: str) -> Target:
-    """The target that takes this language; candidates in others build when they are imported."""
-    return next((t for t in TARGETS.values() if language in t.languages), TARGETS["cpu"])
+def _for_device(recorded: Recorded, target: Target, device: Device) -> Recorded:
+    """A fault when a kernel is written for another kind of device."""
+    known = [word for half in target.halves for word in half.languages]
+    other = next((s[0] for s in recorded.sources if s[0] not in known), None)
+    if other is None:
+        return recorded
+    message = f"a kernel in {other!r} cannot run on {device.name}; known: {', '.join(known)}"
+    return _fault(message, None, "")
 
 
 def _import(path: Path, answer: int) -> None:
@@ -123,7 +133,7 @@ def _read(ended: Ended, source: str) -> Recorded:
         return _fault(f"the process {how} during the import", None, source)
     if len(sources) > SOURCES:
         return _fault(f"{len(sources)} kernel sources; at most {SOURCES} are built", None, source)
-    if any(len(s) != 2 or s[0] not in kforge_launch.LANGUAGES for s in sources):
+    if any(len(s) != 2 or s[0] not in kforge_launch.HALVES for s in sources):
         return _fault("the process wrote something else than its kernel sources", None, source)
     return Recorded(sources=sources)
 
@@ -170,15 +180,22 @@ def _result(target: Target, done: Sequence[Compiled], started: float) -> BuildRe
     )
 
 
+_MERGED: dict[Merge, Callable[[list[float]], float]] = {
+    Merge.SUM: math.fsum,
+    Merge.MAX: max,
+    Merge.MIN: min,
+}
+
+
 def _metrics(target: Target, texts: Sequence[str]) -> tuple[Metric, ...]:
-    """The counts of all sources, added by name."""
-    total: dict[str, Metric] = {}
+    """One value of each name: counts are added, of registers and the like the worst one counts."""
+    found: dict[str, list[Metric]] = {}
     for metric in (m for text in texts for m in target.parse_report(text).metrics):
-        before = total[metric.name].value if metric.name in total else 0.0
-        total[metric.name] = Metric(
-            name=metric.name, value=before + metric.value, unit=metric.unit, source=metric.source
-        )
-    return tuple(total.values())
+        found.setdefault(metric.name, []).append(metric)
+    return tuple(
+        replace(same[0], value=_MERGED[METRICS[name].merge]([m.value for m in same]))
+        for name, same in found.items()
+    )
 
 
 def _detail(diagnostics: Sequence[Diagnostic], failed: Sequence[Compiled]) -> str:

@@ -1,4 +1,4 @@
-"""The compile phase: one kernel source to one library, behind the same walls as a candidate.
+"""The compile phase: one kernel source to one product, behind the same walls as a candidate.
 
 A source is hostile even before it runs: `#include` and `.incbin` read files, templates eat memory.
 So the compiler runs without network and sees the toolchain only; what it makes is kept by content,
@@ -6,6 +6,7 @@ in a folder that no candidate can write to.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,33 +16,44 @@ from pathlib import Path
 
 from data.codec import dumps, loads
 from data.errors import MachineError
-from data.records import digest
+from data.records import Device, digest
 from targets import TARGETS
 from targets.base import Target
-from targets.remote.kforge_launch import compile_command, source_hash
+from targets.remote.kforge_launch import HALVES, source_hash
 from targets.remote.sandbox import Limits
 from targets.remote.walled import walled
 
 DEADLINE_S = 60.0
 MEMORY_BYTES = 4 << 30
 TEMPORARY_BYTES = 256 << 20
-NAME, LIBRARY = "kernel.cpp", "kernel.so"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """A target's compiler on this machine."""
+    """The compiler of a device on this machine."""
 
-    target: str
+    target: Target
+    arch: str
     compiler: str
+    """Path of an executable, or the name of one of the target's programs."""
     version: str
     machine: str
     """Libraries are made for the very processor: it belongs to the key."""
 
     @property
     def key(self) -> str:
-        command = compile_command(Path("s"), Path("l"), compiler=self.compiler)
-        return digest(self.target, self.version, self.machine, *command)
+        """Names the folder of what this compiler makes."""
+        commands = [
+            word
+            for half in self.target.halves
+            for word in self.command(half.languages[0], Path("s"), Path("p"))
+        ]
+        return digest(self.target.name, self.arch, self.version, self.machine, *commands)
+
+    def command(self, language: str, source: Path, product: Path) -> tuple[str, ...]:
+        return self.target.compile_command(
+            source, product, language=language, compiler=self.compiler, arch=self.arch
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,60 +66,87 @@ class Compiled:
     seconds: float
 
 
-def toolchain(target: Target) -> Toolchain:
-    """The first of the target's compilers that is here. Raises MachineError without one."""
-    found = next((path for tool in target.tools if (path := shutil.which(tool))), None)
+def installed(target: Target) -> dict[str, str]:
+    """The target's compilers on this machine: where each is, the preferred one first."""
+    places = {
+        tool: target.programs[tool].where() if tool in target.programs else shutil.which(tool)
+        for tool in target.tools
+    }
+    return {tool: str(place) for tool, place in places.items() if place is not None}
+
+
+def version(target: Target, tool: str) -> str:
+    """The line in which the tool names its version."""
+    if tool in target.programs:
+        return target.programs[tool].version()
+    done = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines() or [""]
+    return next((line for line in lines if re.search(r"\d+\.\d+", line)), lines[0])
+
+
+def toolchain(device: Device) -> Toolchain:
+    """The first of the compilers of its target that is here. Raises MachineError without one."""
+    target = TARGETS[device.target]
+    found = next(iter(installed(target).items()), None)
     if found is None:
-        tools = " or ".join(target.tools)
-        raise MachineError(
-            f"no C++ compiler on this machine: install {tools} (apt-get install g++)"
-        )
-    done = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
-    version = done.stdout.partition("\n")[0]
+        raise MachineError(target.capabilities(frozenset()).why)
+    tool, path = found
     cpu = Path("/proc/cpuinfo")
     flags = cpu.read_text().partition("\n\n")[0] if cpu.exists() else os.uname().machine
     stable = "\n".join(line for line in flags.splitlines() if "MHz" not in line)
-    return Toolchain(target=target.name, compiler=found, version=version, machine=digest(stable))
+    return Toolchain(
+        target=target,
+        arch=device.arch,
+        compiler=tool if tool in target.programs else path,
+        version=version(target, tool),
+        machine=digest(stable),
+    )
 
 
-def library_folder(cache: Path, target: str = "cpu") -> Path:
-    """Where the run phase finds the libraries, named `source_hash` + `.so`."""
-    return cache / "kernels" / toolchain(TARGETS[target]).key
+def library_folder(cache: Path, device: Device) -> Path:
+    """Where the run phase finds what was compiled, named `source_hash` + the half's suffix."""
+    return cache / "kernels" / toolchain(device).key
 
 
-def compiled(cache: Path, target: Target, language: str, source: str) -> Compiled:
-    """The library of `source` is in the cache afterwards if ok; a second time costs nothing."""
-    tools = toolchain(target)
+def compiled(cache: Path, device: Device, language: str, source: str) -> Compiled:
+    """The product of `source` is in the cache afterwards if ok; a second time costs nothing."""
+    tools, half = toolchain(device), HALVES[language]
     folder = cache / "kernels" / tools.key
     folder.mkdir(parents=True, exist_ok=True)
-    name = source_hash(language, source)
-    kept = folder / f"{name}.json"
-    if kept.exists() and (folder / f"{name}.so").exists():
+    name, suffix = source_hash(language, source), Path(half.product).suffix
+    kept, product = folder / f"{name}.json", folder / f"{name}{suffix}"
+    if kept.exists() and product.exists():
         return loads(Compiled, kept.read_text())
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as work:
         place = Path(work)
-        (place / NAME).write_text(source)
-        command = target.compile_command(
-            Path(NAME), Path(LIBRARY), language=language, compiler=tools.compiler
-        )
-        done = _run(command, place)
+        (place / half.source).write_text(source)
+        command = tools.command(language, Path(half.source), Path(half.product))
+        done = _run(tools.target, command, place, half.product)
         if done.ok:
             (place / "report.json").write_text(dumps(done))
-            (place / LIBRARY).replace(folder / f"{name}.so")
+            (place / half.product).replace(product)
             (place / "report.json").replace(kept)
     return done
 
 
-def _run(command: tuple[str, ...], folder: Path) -> Compiled:
+def _run(target: Target, command: tuple[str, ...], folder: Path, product: str) -> Compiled:
     """Runs the compiler in `folder`, walled in; ours is the deadline."""
     started = time.monotonic()
     limits = Limits(memory_bytes=MEMORY_BYTES, seconds=DEADLINE_S, tmpfs_bytes=TEMPORARY_BYTES)
-    ended = walled(lambda _: os.execv(command[0], command), folder, limits)  # noqa: S606 (a list)
+    program = target.programs.get(command[0])
+
+    def compile_it(_: int) -> None:
+        if program is None:
+            os.execv(command[0], command)  # noqa: S606 (a list)
+        else:
+            os._exit(program.run(command))
+
+    ended = walled(compile_it, folder, limits)
     text = ended.log
     if ended.out_of_memory:
         text += f"\ncompiling took more than {MEMORY_BYTES >> 30} GiB of memory"
     if not ended.in_time:
         text += f"\ncompiling took longer than {DEADLINE_S:.0f} s"
-    ok = ended.in_time and ended.code == 0 and (folder / LIBRARY).is_file()
+    ok = ended.in_time and ended.code == 0 and (folder / product).is_file()
     seconds = round(time.monotonic() - started, 3)
     return Compiled(ok=ok, command=" ".join(command), output=text, seconds=seconds)

@@ -1,17 +1,23 @@
 """Compile a kernel source for the device in hand and call it, without torch headers.
 
-The module travels with the candidate and with every export: one file, stdlib only. Three modes:
+The module travels with the candidate and with every export: one file, stdlib only. C and C++ are
+built in; another language is a `Half`, entered in `HALVES` by the target that brings it. Three
+modes:
 
 - *standalone* (the default): `kernels()` compiles into a private cache folder and loads.
 - *record*: `record()` was called; nothing is compiled, the sources are collected.
-- *load*: `load_from(folder)` was called; libraries are found by content hash, without a compiler.
+- *load*: `load_from(folder)` was called; what was compiled is found by content hash, without a
+  compiler.
 
-C and C++ kernels are `extern "C"` functions without a result; their parameters are read from the
-source, so that a Python int becomes what the kernel declares (`long`, `int`, `float`, `double`,
-...) and a tensor of another dtype is refused by name:
+Kernels are `extern "C"` functions without a result; their parameters are read from the source, so
+that a Python int becomes what the kernel declares (`long`, `int`, `float`, `double`, ...) and a
+tensor of another dtype is refused by name:
 
 >>> signatures('extern "C" void relu(const float* x, float* y, long n) { }')
 {'relu': ('const float* x', 'float* y', 'long n')}
+
+A kernel is called as `K.relu(grid=(64,), block=(256,), args=(x, y, n), shared=0)`; on a processor
+`args` alone is used.
 """
 
 import ctypes
@@ -25,14 +31,61 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 LANGUAGES = ("cpp", "c")
+"""Built in; `HALVES` has all."""
 STANDARDS = {"cpp": ("-std=c++17", "-x", "c++"), "c": ("-std=gnu11", "-x", "c")}
 CPP_FLAGS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC")
 """Contraction (FMA) stays on, fast-math off: 0.45 s a file (TOOLCHAINS.md, section 7)."""
 DEFINED = ("-Wl,-z,defs",) if sys.platform == "linux" else ()
 """A missing function is the linker's message and not the loader's."""
+
+Launch = Callable[[Sequence[Any], Any, Any, int], None]
+"""Arguments as the kernel declares them, grid, block, bytes of dynamic shared memory."""
+
+
+class Half(Protocol):
+    """One vendor's way to compile a source, to load what came out and to call it.
+
+    It stands in the target's file and uses nothing of this module, so that both can be joined into
+    the one file that an export carries.
+    """
+
+    @property
+    def languages(self) -> tuple[str, ...]: ...
+
+    @property
+    def source(self) -> str:
+        """Name of the file that the compiler reads, with the suffix that it expects."""
+
+    @property
+    def product(self) -> str:
+        """Name of the file that it writes."""
+
+    @property
+    def place(self) -> str:
+        """Type of the torch device on which tensors must lie: cpu, cuda, xpu, mps."""
+
+    @property
+    def pointers(self) -> dict[str, tuple[str, ...]]:
+        """By type name: the dtypes of a tensor behind a pointer to it, beyond those of C."""
+
+    def as_c(self, source: str) -> str:
+        """The source in which each kernel is an `extern "C"` function, to read its parameters."""
+
+    def tag(self) -> str:
+        """What the compiled file depends on beside the source: the device's architecture."""
+
+    def compile(self, language: str, source: Path, product: Path) -> None:
+        """Compiles for the device in hand. RuntimeError with the compiler's text."""
+
+    def load(self, product: Path) -> Any:
+        """What `bind` takes; nothing is asked of the device yet."""
+
+    def bind(self, loaded: Any, name: str, kinds: Sequence[Any]) -> Launch:
+        """The kernel of that name; `kinds` are the ctypes of its parameters."""
+
 
 _recorded: list[tuple[str, str]] | None = None
 _folder: Path | None = None
@@ -51,7 +104,7 @@ def record() -> list[tuple[str, str]]:
 
 
 def load_from(folder: str | os.PathLike[str]) -> None:
-    """From now on libraries come from `folder`, named `source_hash` + `.so`."""
+    """From now on compiled kernels come from `folder`, named `source_hash` + a suffix."""
     global _folder  # noqa: PLW0603 (one process, one mode)
     _folder = Path(folder)
 
@@ -69,52 +122,86 @@ def kernels(source: str, *, language: str = "cpp") -> "Kernels":
 
     RuntimeError when the source does not compile; the compiler's text is the message.
     """
-    if language not in LANGUAGES:
+    if language not in HALVES:
         raise ValueError(
-            f"kforge_launch cannot build {language!r} here; known: {', '.join(LANGUAGES)}"
+            f"kforge_launch cannot build {language!r} here; known: {', '.join(HALVES)}"
         )
     if not isinstance(source, str):
         raise TypeError(f"the kernel source must be a str, not {type(source).__name__}")
     if _recorded is not None:
         _recorded.append((language, source))
         return Kernels(source, None, language=language)
-    return Kernels(source, ctypes.CDLL(str(_library(language, source))), language=language)
+    loaded = HALVES[language].load(_product(language, source))
+    return Kernels(source, loaded, language=language)
 
 
-def _library(language: str, source: str) -> Path:
-    name = source_hash(language, source)
+def _product(language: str, source: str) -> Path:
+    """What the compiler made of the source."""
+    half, name = HALVES[language], source_hash(language, source)
+    suffix = Path(half.product).suffix
     if _folder is not None:
-        found = _folder / f"{name}.so"
+        found = _folder / f"{name}{suffix}"
         if not found.exists():
             raise RuntimeError("this kernel source was not there when the module was recorded")
         return found
     cache = Path(os.environ.get("KFORGE_LAUNCH_CACHE") or Path.home() / ".cache" / "kforge_launch")
-    found = cache / f"{name}.so"
+    found = cache / f"{name}{half.tag()}{suffix}"
     return found if found.exists() else _compile(language, source, found)
 
 
-def _compile(language: str, source: str, library: Path) -> Path:
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        raise RuntimeError("no C++ compiler on this machine: install g++ or clang")
-    library.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        text, built = Path(folder) / "kernel.cpp", Path(folder) / "kernel.so"
+def _compile(language: str, source: str, product: Path) -> Path:
+    half = HALVES[language]
+    product.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=product.parent) as folder:
+        text, built = Path(folder, half.source), Path(folder, half.product)
         text.write_text(source)
-        command = compile_command(text, built, compiler=compiler, language=language)
+        half.compile(language, text, built)
+        built.replace(product)
+    return product
+
+
+class CppHalf:
+    """C and C++ on the processor: a shared library called through ctypes."""
+
+    languages, place, pointers = LANGUAGES, "cpu", dict[str, tuple[str, ...]]()
+    source, product = "kernel.cpp", "kernel.so"
+
+    def as_c(self, source: str) -> str:
+        return source
+
+    def tag(self) -> str:
+        return ""
+
+    def compile(self, language: str, source: Path, product: Path) -> None:
+        compiler = shutil.which("g++") or shutil.which("clang++")
+        if compiler is None:
+            raise RuntimeError("no C++ compiler on this machine: install g++ or clang")
+        command = compile_command(source, product, compiler=compiler, language=language)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr)
-        built.replace(library)
-    return library
+
+    def load(self, product: Path) -> ctypes.CDLL:
+        return ctypes.CDLL(str(product))
+
+    def bind(self, loaded: ctypes.CDLL, name: str, kinds: Sequence[Any]) -> Launch:
+        function = loaded[name]
+        function.restype, function.argtypes = None, list(kinds)
+        return lambda values, _grid, _block, _shared: function(*values)
+
+
+CPP = CppHalf()
+HALVES: dict[str, Half] = dict.fromkeys(LANGUAGES, CPP)
+"""By language."""
 
 
 class Kernels:
-    """The callable functions of one source."""
+    """The callable functions of one source; without `loaded` they say that they do not run."""
 
-    def __init__(self, source: str, library: ctypes.CDLL | None, *, language: str = "cpp") -> None:
-        self._signatures = signatures(source, language=language)
-        self._library = library
+    def __init__(self, source: str, loaded: Any, *, language: str = "cpp") -> None:
+        self._half = HALVES[language]
+        self._signatures = signatures(self._half.as_c(source), language=language)
+        self._loaded = loaded
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name.startswith("_"):
@@ -122,7 +209,7 @@ class Kernels:
         if name not in self._signatures:
             known = ", ".join(self._signatures) or "none"
             raise AttributeError(f'no extern "C" void {name}(...) in the source; found: {known}')
-        call = _caller(name, self._signatures[name], self._library)
+        call = _caller(self._half, name, self._signatures[name], self._loaded)
         setattr(self, name, call)
         return call
 
@@ -272,37 +359,34 @@ _QUALIFIER = re.compile(
 )
 
 
-def _caller(
-    name: str, parameters: Sequence[str], library: ctypes.CDLL | None
-) -> Callable[..., None]:
-    if library is None:
+def _caller(half: Half, name: str, parameters: Sequence[str], loaded: Any) -> Callable[..., None]:
+    if loaded is None:
 
         def refuse(**_: object) -> None:
             raise RuntimeError(f"{name}: kernels do not run while the module is recorded")
 
         return refuse
-    function = library[name]
-    function.restype = None
-    passing = [_passing(name, p) for p in parameters]
-    function.argtypes = [kind for kind, _ in passing]
+    passing = [_passing(half, name, p) for p in parameters]
     convert = [get for _, get in passing]
+    launch = half.bind(loaded, name, [kind for kind, _ in passing])
 
-    def call(*, args: Sequence[Any], grid: object = None, block: object = None) -> None:  # noqa: ARG001 (for devices)
+    def call(*, args: Sequence[Any], grid: Any = None, block: Any = None, shared: int = 0) -> None:
         if len(args) != len(convert):
             wanted = ", ".join(parameters)
             raise TypeError(f"{name} takes {len(convert)} arguments ({wanted}), got {len(args)}")
-        function(*[get(a) for get, a in zip(convert, args, strict=True)])
+        launch([get(a) for get, a in zip(convert, args, strict=True)], grid, block, shared)
 
     return call
 
 
-def _passing(kernel: str, parameter: str) -> tuple[Any, Callable[[Any], Any]]:
+def _passing(half: Half, kernel: str, parameter: str) -> tuple[Any, Callable[[Any], Any]]:
     """Type for ctypes and the conversion of an argument for `float* x`, `long n`, ..."""
     kind, name, pointers = _declared(parameter)
     where = f"{kernel}: argument {name!r}"
     if pointers == 1:
-        dtypes = _TYPES.get(kind, (None, ()))[1]
-        return ctypes.c_void_p, _address(where, parameter, frozenset(f"torch.{d}" for d in dtypes))
+        wanted = half.pointers.get(kind) or _TYPES.get(kind, (None, ()))[1]
+        dtypes = frozenset(f"torch.{d}" for d in wanted)
+        return ctypes.c_void_p, _address(f"{where} ({parameter})", dtypes, half.place)
     scalar = _TYPES.get(kind, (None, ()))[0]
     if pointers or scalar is None:
         known = ", ".join(k for k, (c, _) in _TYPES.items() if c is not None)
@@ -322,23 +406,22 @@ def _declared(parameter: str) -> tuple[str, str, int]:
     return " ".join(words), parameter, stars
 
 
-def _address(where: str, parameter: str, dtypes: frozenset[str]) -> Callable[[Any], int | None]:
+def _address(where: str, dtypes: frozenset[str], place: str) -> Callable[[Any], int | None]:
     """The conversion of a tensor to the address of its first element; None is a null pointer."""
     seen: set[Any] = set()  # torch.dtype objects that were right: comparing names costs more
+    is_there = f"is_{place}"
 
     def address(tensor: Any) -> int | None:
         if tensor is None:
             return None
         if not hasattr(tensor, "data_ptr"):
-            raise TypeError(f"{where} ({parameter}) must be a tensor, not {type(tensor).__name__}")
+            raise TypeError(f"{where} must be a tensor, not {type(tensor).__name__}")
         if tensor.dtype not in seen:
             if dtypes and str(tensor.dtype) not in dtypes:
-                raise TypeError(
-                    f"{where} is declared {parameter!r} and was given a tensor of {tensor.dtype}"
-                )
+                raise TypeError(f"{where} was given a tensor of {tensor.dtype}")
             seen.add(tensor.dtype)
-        if not tensor.is_cpu:
-            raise TypeError(f"{where} must be a CPU tensor, not one on {tensor.device}")
+        if not getattr(tensor, is_there):
+            raise TypeError(f"{where} must be a {place.upper()} tensor, not one on {tensor.device}")
         if not tensor.is_contiguous():
             raise ValueError(f"{where} was given a tensor that is not contiguous: .contiguous()")
         return int(tensor.data_ptr())

@@ -80,7 +80,7 @@ def _build(context: Context, args: dict[str, Any]) -> object:
     return build(
         decode(Operator, args["operator"]),
         args["candidate_source"],
-        args["language"],
+        decode(Device, args["device"]),
         zygote=context.zygote,
         cache=context.cache,
     )

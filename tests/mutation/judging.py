@@ -59,7 +59,7 @@ def ruled(case: Case, *, zygote: Zygote, seed: int) -> Ruled:
     """A mutant must fall in the cheaper judgement, a variant must pass the thorough one."""
     began = time.monotonic()
     cache = zygote.cache
-    built = build(case.operator, case.source, "cpp", zygote=zygote, cache=cache)
+    built = build(case.operator, case.source, DEVICE, zygote=zygote, cache=cache)
     job = MeasureJob(
         operator=case.operator,
         device=DEVICE,

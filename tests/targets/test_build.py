@@ -4,13 +4,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from data.errors import MachineError
-from data.records import BuildResult, Operator
-from targets.cpu import CPU, EXAMPLES
+from data.records import BuildResult, Device, Operator
+from targets.cpu import EXAMPLES
 from targets.remote import kforge_launch
 from targets.remote.build import build
 from targets.remote.compiler import library_folder
@@ -19,6 +20,7 @@ from targets.remote.walled import walled
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
+CPU = Device(name="cpu", target="cpu", vendor="cpu", arch="x86_64-avx512f")
 OPERATOR = Operator(name="any", source="")
 CODE = r"""
 #include <cmath>
@@ -38,8 +40,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def _build(cache: Path, source: str, language: str = "cpp") -> BuildResult:
-    return build(OPERATOR, source, language, zygote=None, cache=cache)
+def _build(cache: Path, source: str, device: Device = CPU) -> BuildResult:
+    return build(OPERATOR, source, device, zygote=None, cache=cache)
 
 
 def _candidate(*codes: str) -> str:
@@ -57,13 +59,13 @@ def test_example_builds_and_is_found_by_its_hash(cache: Path) -> None:
     assert {m.name for m in result.metrics} == {"loops_vectorised", "loops_missed"}
     assert result.remarks
     assert result.seconds > 0
-    assert len(list(library_folder(cache).glob("*.so"))) == 1
+    assert len(list(library_folder(cache, CPU).glob("*.so"))) == 1
 
 
 def test_second_build_compiles_nothing(cache: Path) -> None:
     """A source that was compiled before costs no compiler run and has the same report."""
     first = _build(cache, _candidate(CODE))
-    library = library_folder(cache) / f"{kforge_launch.source_hash('cpp', CODE)}.so"
+    library = library_folder(cache, CPU) / f"{kforge_launch.source_hash('cpp', CODE)}.so"
     stamp = library.stat().st_mtime_ns
     second = _build(cache, _candidate(CODE))
     assert library.stat().st_mtime_ns == stamp
@@ -105,7 +107,7 @@ def test_missing_function_fails_when_it_is_built(cache: Path) -> None:
         ("import kforge_launch\n\ny = missing\n", 3, "NameError: name 'missing'"),
         ("import kforge_launch\ndef f():\n    raise ValueError('a\\nb')\nf()\n", 3, "ValueError"),
         ("import kforge_launch\nimport sys\nsys.exit(0)\n", 3, "SystemExit: 0"),
-        ("import kforge_launch\nkforge_launch.kernels('', language='cuda')\n", 2, "'cuda'"),
+        ("import kforge_launch\nkforge_launch.kernels('', language='pascal')\n", 2, "'pascal'"),
         ("import kforge_launch, os\nos._exit(0)\n", None, "the process ended during the import"),
         ("import kforge_launch, os\nos.write(3, b'{}')\nos._exit(0)", None, "during the import"),
         (SPEAKS, None, "something else than its kernel sources"),
@@ -127,7 +129,7 @@ def test_failed_import_is_the_candidates_fault(
 
 def test_candidate_without_launcher_is_built_when_it_runs(cache: Path) -> None:
     """Other forms have no compile phase: nothing is executed here."""
-    result = _build(cache, "raise RuntimeError('executed')", "triton")
+    result = _build(cache, "raise RuntimeError('executed')")
     assert result.ok
     assert result.route == "one-phase"
 
@@ -151,12 +153,12 @@ def test_source_cannot_read_files_of_the_machine(
     secret.write_text("hunter2 = password\n" * 3)
     result = _build(cache, _candidate(code.format(file=secret)))
     assert "hunter2" not in repr(result)
-    assert not any(b"hunter2" in p.read_bytes() for p in library_folder(cache).glob("*.so"))
+    assert not any(b"hunter2" in p.read_bytes() for p in library_folder(cache, CPU).glob("*.so"))
 
 
 def test_candidate_cannot_write_to_the_cache(cache: Path) -> None:
     """The folder of the libraries is out of reach while a candidate is imported."""
-    folder = library_folder(cache)
+    folder = library_folder(cache, CPU)
     before = sorted(p.name for p in folder.iterdir())
     result = _build(
         cache, f"import kforge_launch\nopen({str(folder / 'planted.so')!r}, 'w').write('x')"
@@ -242,6 +244,7 @@ def test_no_compiler_is_the_worlds_fault(cache: Path, monkeypatch: pytest.Monkey
 
 def test_flags_and_compiler_are_in_the_key(cache: Path) -> None:
     """Libraries of another compiler, processor or flag lie in another folder."""
-    folder = library_folder(cache)
+    folder = library_folder(cache, CPU)
     assert folder.parent == cache / "kernels"
-    assert "-march=native" in CPU.compile_command(Path("a"), Path("b"))
+    another = replace(CPU, arch="x86_64-sse2")
+    assert library_folder(cache, another) != folder

@@ -30,12 +30,13 @@ def test_empty_and_garbage_output_is_no_fault(target: Target) -> None:
 @ALL
 def test_command_names_source_output_and_compiler(target: Target) -> None:
     """The command compiles what it was given, with the compiler that it was given."""
-    for language in target.languages:
-        command = target.compile_command(
-            Path("some.src"), Path("some.out"), language=language, compiler=target.tools[0]
-        )
-        assert command[0] == target.tools[0]
-        assert {"some.src", "some.out"} <= set(command)
+    for language in (word for half in target.halves for word in half.languages):
+        for tool in target.tools:
+            command = target.compile_command(
+                Path("some.src"), Path("some.out"), language=language, compiler=tool, arch="any"
+            )
+            assert command[0] == tool
+            assert {"some.src", "some.out"} <= set(command)
 
 
 @ALL

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from data.codec import encode
+from data.metrics import ROOFLINE
 from data.records import (
     Admission,
     BuildResult,
@@ -23,7 +24,6 @@ from data.records import (
 from targets import diagnostics
 from targets.cpu import CPU, EXAMPLES
 from targets.remote import kforge_launch
-from targets.roofline import UNITS
 
 CASES = sorted((Path(__file__).parent / "cases" / "cpu").glob("*.json"))
 DEVICE = Device(name="cpu", target="cpu", vendor="cpu", arch="x86_64-avx512f")
@@ -84,7 +84,9 @@ def test_many_errors_are_bounded() -> None:
 def test_command_names_the_clang_or_gcc_remarks() -> None:
     """Each compiler is asked for its own report, and the launcher's flags are all there."""
     for compiler, flag in (("g++", "-fopt-info-vec"), ("clang++-19", "-Rpass=loop-vectorize")):
-        command = CPU.compile_command(Path("k.cpp"), Path("k.so"), compiler=compiler)
+        command = CPU.compile_command(
+            Path("k.cpp"), Path("k.so"), language="cpp", compiler=compiler, arch="any"
+        )
         assert command[0] == compiler
         assert flag in command
         assert {"-O3", "-march=native", "-fopenmp"} <= set(command)
@@ -141,7 +143,7 @@ def test_profile_numbers_follow_from_time_shape_and_card() -> None:
     }
     assert {m.name: m.value for m in profile.metrics} == pytest.approx(expected)
     assert profile.remarks == ("3: no",)
-    assert set(UNITS) == set(expected) - {"loops_missed"}
+    assert set(ROOFLINE) == set(expected) - {"loops_missed"}
 
 
 def test_unknown_numbers_are_absent_and_not_zero() -> None:

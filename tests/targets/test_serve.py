@@ -218,7 +218,7 @@ def test_real_server_probes_and_builds(tmp_path: Path) -> None:
     with _client("-m", "targets.remote.serve", "--cache", str(tmp_path)) as client:
         probe = decode(Probe, client.ask("probe", device=device)["value"])
         assert probe.card.peak_gb_s > 0.5
-        args = {"operator": operator, "candidate_source": source, "language": "cpp"}
+        args = {"operator": operator, "candidate_source": source, "device": device}
         built = decode(BuildResult, client.ask("build", **args)["value"])
         assert built.ok
         assert built.route == "launcher"

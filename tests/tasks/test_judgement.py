@@ -44,7 +44,7 @@ class Bench:
         self.admitted.append(operator.name)
         return self.admission
 
-    async def build(self, operator: Operator, source: str, language: str) -> BuildResult:
+    async def build(self, operator: Operator, source: str, device: Device) -> BuildResult:
         return BuildResult(ok="#error" not in source, route="launcher", detail="k.cpp:1: #error")
 
     async def measure(self, job: MeasureJob) -> RunResult:

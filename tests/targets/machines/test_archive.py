@@ -132,7 +132,7 @@ def test_the_judge_works_with_torch_alone(python: Path, pyz: Path, tmp_path: Pat
     job = MeasureJob(operator=operator, device=CPU, contract=Contract(), source=HONEST, pairs=0)
     asked: list[tuple[str, object]] = [
         ("admit", {"operator": operator, "contract": Contract(), "device": CPU}),
-        ("build", {"operator": operator, "candidate_source": HONEST, "language": "cpp"}),
+        ("build", {"operator": operator, "candidate_source": HONEST, "device": CPU}),
         ("measure", job),
     ]
     admission, build, run = answers(python, pyz, tmp_path, asked)

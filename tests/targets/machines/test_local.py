@@ -91,12 +91,12 @@ async def test_foreign_lock_folder_is_refused(tmp_path: Path) -> None:
 
 async def test_requests_share_one_server_and_survive_its_death(machine: LocalMachine) -> None:
     """Parallel requests are answered by one process; when it is killed, the next starts another."""
-    built = await asyncio.gather(*(machine.build(OPERATOR, SOURCE, "cpp") for _ in range(3)))
+    built = await asyncio.gather(*(machine.build(OPERATOR, SOURCE, CPU) for _ in range(3)))
     assert all(b.ok for b in built)
     first = machine._server
     assert first is not None
     os.kill(first._process.pid, signal.SIGKILL)
-    assert (await machine.build(OPERATOR, SOURCE, "cpp")).ok
+    assert (await machine.build(OPERATOR, SOURCE, CPU)).ok
     assert machine._server is not first
 
 
@@ -107,12 +107,12 @@ async def test_deadline_and_error_are_the_worlds_fault(machine: LocalMachine) ->
     hanging = {
         "operator": OPERATOR,
         "candidate_source": "import kforge_launch, time; time.sleep(50)",
-        "language": "cpp",
+        "device": CPU,
     }
     with pytest.raises(MachineError, match="did not end 'build' within 1 s"):
         await machine.judge("build", hanging, 1.0)
     server = machine._server
-    assert (await machine.build(OPERATOR, SOURCE, "cpp")).ok
+    assert (await machine.build(OPERATOR, SOURCE, CPU)).ok
     assert machine._server is server
 
 
@@ -129,7 +129,7 @@ async def test_server_that_cannot_start_is_the_worlds_fault(tmp_path: Path) -> N
 async def test_nothing_is_left_after_close(tmp_path: Path) -> None:
     """Close ends the server; it may be called twice."""
     machine = LocalMachine(tmp_path / "cache", locks=tmp_path)
-    assert (await machine.build(OPERATOR, SOURCE, "cpp")).ok
+    assert (await machine.build(OPERATOR, SOURCE, CPU)).ok
     assert machine._server is not None
     process = machine._server._process
     machine.close()

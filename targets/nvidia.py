@@ -1,0 +1,125 @@
+"""NVIDIA: CUDA C through NVRTC or nvcc, Triton through its own compiler."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from data.metrics import METRICS
+from data.records import (
+    Admission,
+    Brief,
+    BuildResult,
+    Device,
+    Diagnostic,
+    Metric,
+    Profile,
+    RunResult,
+    Shape,
+)
+from targets import diagnostics, nvidia_launch, nvrtc, ptxas, roofline
+from targets.base import Capabilities, Program, Report
+from targets.remote.kforge_launch import Half
+
+EXAMPLES = Path(__file__).parent / "examples"
+NVRTC = "nvrtc"
+
+
+@cache
+def _version() -> str:
+    return nvrtc.Nvrtc().version()
+
+
+PROGRAM = Program(where=nvrtc.Nvrtc.where, version=_version, run=nvrtc.run)
+
+
+@dataclass(frozen=True, slots=True)
+class NvidiaTarget:
+    """The target of every CUDA device."""
+
+    name: str = "nvidia"
+    vendor: str = "nvidia"
+    languages: tuple[str, ...] = ("cuda", "triton")
+    halves: tuple[Half, ...] = (nvidia_launch.CUDA,)
+    tools: tuple[str, ...] = (NVRTC, "nvcc")
+    programs: dict[str, Program] = field(default_factory=lambda: {NVRTC: PROGRAM})
+    nodes: tuple[str, ...] = ("/dev/nvidiactl", "/dev/dxg")
+
+    def compile_command(
+        self, source: Path, output: Path, *, language: str, compiler: str, arch: str
+    ) -> tuple[str, ...]:
+        """Device code only: the host half of a source costs nine times as much."""
+        del language
+        if compiler == NVRTC:
+            return nvrtc.command(source, output, arch)
+        flags = ("-cubin", f"-arch={arch}", *nvrtc.OPTIONS, "-Xptxas", "-v")
+        return (compiler, *flags, "-o", str(output), str(source))
+
+    def parse_diagnostics(self, text: str) -> tuple[Diagnostic, ...]:
+        return diagnostics.parse(text, "kernel.cu")
+
+    def parse_report(self, text: str) -> Report:
+        """The figures of ptxas; several kernels give the worst of each, and a remark each."""
+        found = list(ptxas.usages(text))
+        values = {
+            "registers_per_thread": [u.registers for u in found],
+            "spill_load_bytes": [u.spill_load_bytes for u in found],
+            "spill_store_bytes": [u.spill_store_bytes for u in found],
+            "stack_bytes": [u.stack_bytes for u in found],
+            "shared_bytes": [u.shared_bytes for u in found],
+            "barriers": [u.barriers for u in found],
+        }
+        metrics = [
+            Metric(name=n, value=float(max(v)), unit=METRICS[n].unit, source="ptxas")
+            for n, v in values.items()
+            if v
+        ]
+        return Report(metrics=tuple(metrics), remarks=tuple(map(_remark, found)))
+
+    def readable(self, text: str) -> str:
+        return diagnostics.readable(text)
+
+    def profile(
+        self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
+    ) -> Profile:
+        return Profile(
+            metrics=(*roofline.metrics(admission, shape, run), *build.metrics),
+            remarks=build.remarks,
+        )
+
+    def brief(self, device: Device) -> Brief:
+        folder = EXAMPLES / "cuda"
+        guide = (folder / "guide.md").read_text()
+        return Brief(
+            language="cuda",
+            guide=guide.replace("{arch}", device.arch),
+            example_operator=(EXAMPLES / "cpu" / "operator.py").read_text(),
+            example_kernel=(folder / "kernel.py").read_text(),
+        )
+
+    def capabilities(self, found: frozenset[str]) -> Capabilities:
+        compiles = any(tool in found for tool in self.tools)
+        runs = any(node in found for node in self.nodes)
+        missing = [
+            "" if compiles else "no CUDA compiler: pip install nvidia-cuda-nvrtc",
+            "" if runs else "no NVIDIA device on this machine",
+        ]
+        return Capabilities(
+            compile=compiles,
+            execute=compiles and runs,
+            time=compiles and runs,
+            why="; ".join(filter(None, missing)),
+        )
+
+
+NVIDIA = NvidiaTarget()
+
+
+def _remark(usage: ptxas.Usage) -> str:
+    spills = usage.spill_load_bytes + usage.spill_store_bytes
+    parts: Sequence[str] = [
+        f"{usage.registers} registers",
+        f"{usage.shared_bytes} bytes of static shared memory",
+        *([f"{spills} bytes of spills"] if spills else []),
+    ]
+    return f"{usage.kernel}: {', '.join(parts)}"
