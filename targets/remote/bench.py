@@ -7,6 +7,7 @@ from pathlib import Path
 from data.errors import MachineError
 from data.records import Card, MeasureJob, Policy
 from targets.remote.accelerator import HOST, Kind
+from targets.remote.allowance import Allowance
 from targets.remote.compiler import library_folder
 from targets.remote.nursery import Nursery
 from targets.remote.operator import LoadedOperator
@@ -37,6 +38,8 @@ class Bench:
     deadline: float
     """A time of `time.monotonic`."""
     seed: int
+    candidates: Allowance
+    baselines: Allowance
     card: Card | None = None
     """Measured peaks of the device."""
     kind: Kind = HOST
@@ -51,7 +54,7 @@ class Bench:
         largest = max(sizes(self.loaded, s).bytes for s in self.loaded.shapes)
         least = DEVICE_MEMORY if self.kind.maps_answers else LEAST_MEMORY
         memory = max(least, MEMORY_FACTOR * largest)
-        return Limits(memory_bytes=memory, seconds=max(self.left_s, 1.0))
+        return Limits(memory_bytes=memory, seconds=max(self.candidates.left_s, 1.0))
 
     def expect(self, *, candidates: int, baselines: int = 0, baseline: str = "") -> None:
         """So many children will be asked for soon; on the host one is made in no time."""
@@ -103,12 +106,13 @@ class Bench:
         view = self._view(name)
         side = self.nursery.take(view, lambda: self._child(view))
         side.name = name
+        side.allowance = self.candidates if name == CANDIDATE else self.baselines
         return side
 
     def _child(self, view: View) -> Side:
         """A child without a source yet, with its context on the device."""
         child = self.zygote.child(self.limits(), view)
-        side = Side(child, name="", deadline=self.deadline, kind=self.kind)
+        side = Side(child, name="", allowance=self.baselines, kind=self.kind)
         if self.kind.maps_answers:
             self._begin(side)
         return side

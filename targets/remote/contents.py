@@ -7,54 +7,103 @@ from typing import Any
 
 import torch
 
-from targets.remote.accelerator import HOST, Kind
-from targets.remote.arena import Arena, layout, pack, unpack
+from targets.remote.arena import Arena, Place, layout, pack, unpack
 from targets.remote.draws import domains_of, refill
+from targets.remote.memory import Writes
 from targets.remote.operator import LoadedOperator
 
 POOL = 3
-"""Recipes drawn a shape; each use of one is rolled by another distance."""
+"""Recipes drawn a shape; each use of one is rolled and scaled anew."""
 PATCHED = 3
 """Elements of each input that come with the start signal."""
+SCALES = (0.8, 1.25)
+"""Of values that may be any: rolled alone, a sum or a maximum would be the same again."""
 
-Patch = list[tuple[int, bytes, bytes]]
-"""Byte offset in a set of inputs, what to write there, what was there before."""
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One element that comes with the start signal."""
+
+    tensor: int
+    step: int
+    """Elements in memory from the tensor's first one."""
+    offset: int
+    """Bytes from the start of the input set."""
+    new: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Turned:
+    """A recipe's tensor, from another first element (or row) on and times a factor."""
+
+    source: torch.Tensor
+    flat: bool
+    shift: int
+    scale: float
+
+    def into(self, mine: torch.Tensor) -> None:
+        """Writes the values to a tensor of the same form."""
+        source, target = (t.view(-1) if self.flat else t for t in (self.source, mine))
+        if not self.shift:
+            _times(source, self.scale, target)
+            return
+        split = source.shape[0] - self.shift
+        _times(source[self.shift :], self.scale, target[:split])
+        _times(source[: self.shift], self.scale, target[split:])
+
+
+def _times(source: torch.Tensor, scale: float, into: torch.Tensor) -> None:
+    if scale == 1.0:
+        into.copy_(source)
+    else:
+        torch.mul(source, scale, out=into)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One input set as bytes, and the elements that are completed at the start signal."""
+    """One input set, made where it is needed, and what completes it at the start signal."""
 
-    staging: Arena
+    turned: tuple[_Turned, ...]
     args: tuple[Any, ...]
-    patch: Patch
+    patch: tuple[Patch, ...]
+    size: int
+    """Bytes of a set in an arena."""
 
     def into(self, arena: Arena, index: int) -> None:
-        """Copies the set to its place in a side's arena, before the clock starts."""
-        arena.fill(index, self.staging)
+        """Writes the set to its place in a side's arena, before the clock starts."""
+        first = index * len(self.turned)
+        for turned, mine in zip(self.turned, arena.tensors[first:], strict=False):
+            if not _expanded(mine):
+                turned.into(mine)
 
-    def complete(self) -> None:
-        """Applies the patch to the judge's own copy."""
-        self.staging.memory.writer([(offset, new) for offset, new, _ in self.patch])()
-
-    def withdraw(self) -> None:
-        """Takes the patch back, for the next side."""
-        self.staging.memory.writer([(offset, old) for offset, _, old in reversed(self.patch)])()
+    def values(self) -> list[torch.Tensor]:
+        """The judge's own copy, complete."""
+        found = []
+        for turned in self.turned:
+            found.append(torch.empty_like(turned.source))
+            turned.into(found[-1])
+        for p in self.patch:
+            t = found[p.tensor]
+            new = torch.frombuffer(bytearray(p.new), dtype=t.dtype)
+            t.as_strided((1,), (1,), p.step).copy_(new)
+        return found
 
     def untouched(self, arena: Arena, index: int) -> bool:
-        """Whether the side's set still is what it was given; after `complete`."""
-        return arena.same(index, self.staging)
+        """Whether the side's set still is what it was given, start signal included."""
+        first = index * len(self.turned)
+        pairs = zip(self.values(), arena.tensors[first:], strict=False)
+        return all(torch.equal(_raw_view(mine), _raw_view(theirs)) for mine, theirs in pairs)
 
     def inputs(self) -> list[Any]:
         """The arguments with a copy of their values."""
-        return [unpack(a, [t.clone() for t in self.staging.tensors]) for a in self.args]
+        values = self.values()
+        return [unpack(a, values) for a in self.args]
 
 
 class Contents:
     """A pool of input sets of one shape, from which new ones are made cheaply."""
 
-    def __init__(self, loaded: LoadedOperator, shape: str, seed: int, kind: Kind = HOST) -> None:
-        self._new = kind.private
+    def __init__(self, loaded: LoadedOperator, shape: str, seed: int) -> None:
         self._random = random.Random(seed)
         sets = [refill(loaded, shape, seed + 101 * k) for k in range(POOL)]
         kinds = [d.kind for d in domains_of(loaded, shape, sets[0])]
@@ -63,53 +112,54 @@ class Contents:
             tensors: list[torch.Tensor] = []
             self._args = tuple(pack(v, tensors) for v in inputs)
             self._pool.append(tensors)
-        self._kinds = [
-            k for v, k in zip(sets[0], kinds, strict=True) for _ in range(_tensors_in(v))
+        several = [k for v, k in zip(sets[0], kinds, strict=True) for _ in range(_tensors_in(v))]
+        still = [_expanded(t) for t in self._pool[0]]  # written once, when the arena is made
+        self._kinds = ["fixed" if s else k for s, k in zip(still, several, strict=True)]
+        self._pool = [
+            [first if s else t for s, first, t in zip(still, self._pool[0], tensors, strict=True)]
+            for tensors in self._pool
         ]
-        self._spare: list[Arena] = []
         self.example = sets[0]
-        self.bytes = layout(self._pool[0])[1]
+        self._places, self.bytes = layout(self._pool[0])
 
     def fresh(self) -> Content:
-        """Values that no side has seen; a Content is good until `recycle`."""
+        """Values that no side has seen."""
         tensors = self._random.choice(self._pool)
-        arena = self._spare.pop() if self._spare else Arena.holding(tensors, self._new)
-        for mine, t, kind in zip(arena.tensors, tensors, self._kinds, strict=True):
-            self._roll(mine, t, kind)
-        patch = [p for n, k in enumerate(self._kinds) for p in self._patch(arena, n, k)]
-        return Content(arena, self._args, patch)
+        turned = tuple(map(self._turned, tensors, self._kinds))
+        patch = [
+            p
+            for n, (t, place, kind) in enumerate(
+                zip(turned, self._places, self._kinds, strict=True)
+            )
+            for p in self._patch(n, t, place, kind)
+        ]
+        return Content(turned, self._args, tuple(patch), self.bytes)
 
-    def recycle(self, contents: Sequence[Content]) -> None:
-        """Their memory may be used for others."""
-        self._spare += [c.staging for c in contents]
-
-    def _roll(self, mine: torch.Tensor, t: torch.Tensor, kind: str) -> None:
+    def _turned(self, t: torch.Tensor, kind: str) -> _Turned:
         """Flat where any order is legal, by whole rows where a row has a structure."""
+        flat = t.is_contiguous() and kind not in ("probability", "log_probability")
         if kind == "fixed" or t.numel() < 2 or not t.is_contiguous():
-            mine.copy_(t)
-            return
-        rows = t if kind in ("probability", "log_probability") else t.view(-1)
-        other = mine if rows is t else mine.view(-1)
-        shift = self._random.randrange(rows.shape[0])
-        other[: rows.shape[0] - shift] = rows[shift:]
-        other[rows.shape[0] - shift :] = rows[:shift]
+            return _Turned(t, flat, 0, 1.0)
+        free = kind in ("real", "positive") and t.is_floating_point()
+        scale = self._random.uniform(*SCALES) if free else 1.0
+        shift = self._random.randrange(t.numel() if flat else t.shape[0])
+        return _Turned(t, flat, shift, scale)
 
-    def _patch(self, arena: Arena, number: int, kind: str) -> Patch:
+    def _patch(self, number: int, turned: _Turned, place: Place, kind: str) -> list[Patch]:
         """Each place once: nobody orders two writes to one."""
-        t, place = arena.tensors[number], arena.places[number]
+        t = turned.source
         if kind == "fixed" or t.numel() < 2:
             return []
-        steps = [self._somewhere(t) for _ in range(2 * PATCHED)]
-        flat = t.as_strided((place.span,), (1,))
-        values = flat[torch.tensor(steps, device=t.device)].cpu()
-        found = {
-            step: (_raw(self._value(other, kind)), _raw(old))
-            for step, old, other in zip(steps, values, values[PATCHED:], strict=False)
-        }
-        return [(place.offset + k * t.element_size(), *both) for k, both in found.items()]
+        others = torch.tensor([self._somewhere(t) for _ in range(PATCHED)], device=t.device)
+        values = t.as_strided((place.span,), (1,))[others].cpu()
+        places = dict.fromkeys(self._somewhere(t) for _ in range(PATCHED))
+        return [
+            Patch(number, step, place.offset + step * t.element_size(), _raw(self._value(v, kind)))
+            for step, v in zip(places, values, strict=False)
+        ]
 
     def _somewhere(self, t: torch.Tensor) -> int:
-        """Elements from the first to a random one."""
+        """Elements in memory from the first to a random one."""
         return sum(self._random.randrange(s) * k for s, k in zip(t.shape, t.stride(), strict=True))
 
     def _value(self, other: torch.Tensor, kind: str) -> torch.Tensor:
@@ -117,6 +167,24 @@ class Contents:
         if kind == "real" and other.is_floating_point():
             return (other * 2.0 + self._random.choice((-1.0, 1.0))).to(other.dtype)
         return other
+
+
+def written(contents: Sequence[Content], first: int) -> Writes:
+    """(Byte offset in a side's arena, what comes there with the start signal) of some sets."""
+    return [
+        ((first + k) * content.size + p.offset, p.new)
+        for k, content in enumerate(contents)
+        for p in content.patch
+    ]
+
+
+def _expanded(t: torch.Tensor) -> bool:
+    """Whether several indices share an address."""
+    return 0 in t.stride() and t.numel() > 1
+
+
+def _raw_view(t: torch.Tensor) -> torch.Tensor:
+    return t.contiguous().view(-1).view(torch.uint8)
 
 
 def _raw(value: torch.Tensor) -> bytes:

@@ -15,10 +15,12 @@ from data.records import Card, MeasureJob, RunResult, RunStatus, Timing
 from data.verdict import REVIEW_ABOVE
 from targets.remote import hygiene
 from targets.remote.accelerator import kind_of_device
+from targets.remote.allowance import Allowance
 from targets.remote.baseline import choose, known, processor
 from targets.remote.bench import EAGER, Bench
 from targets.remote.check import Check, read
 from targets.remote.draws import OFFICIAL_DRAW, SMALL, draw
+from targets.remote.heap import keep_pages
 from targets.remote.numerics import compare, expected, hollow
 from targets.remote.operator import LoadedOperator
 from targets.remote.output import SideFault
@@ -55,6 +57,7 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
     Without the device's measured peaks in `card` no floor is known.
     """
     began = time.monotonic()
+    keep_pages()
     seed = secrets.randbelow(1 << 31) if job.seed is None else job.seed
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     kind = kind_of_device(job.device)
@@ -65,6 +68,8 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         cache=cache,
         deadline=began + job.deadline_s,
         seed=seed,
+        candidates=Allowance(job.deadline_s),
+        baselines=Allowance(job.deadline_s),
         card=card,
         kind=kind,
     )

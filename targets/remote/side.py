@@ -16,6 +16,7 @@ from data.errors import MachineError
 from data.records import Device, RunStatus
 from targets.remote import foreign
 from targets.remote.accelerator import HOST, Kind
+from targets.remote.allowance import Allowance
 from targets.remote.arena import Arena, pack
 from targets.remote.channel import PREFIX, Closed, Late, Malformed
 from targets.remote.offspring import Child
@@ -30,16 +31,16 @@ class Side:
         child: Child,
         *,
         name: str,
-        deadline: float,
+        allowance: Allowance,
         call_s: float = 30.0,
         kind: Kind = HOST,
     ) -> None:
         self.child, self.name, self.kind = child, name, kind
-        self._deadline = deadline
-        """A time of `time.monotonic`."""
+        self.allowance = allowance
         self._call_s = call_s
         """A call that takes longer hangs: the references take milliseconds."""
         self.arena: Arena | None = None
+        self._borrowed = False
         self.args: list[list[Any]] = []
         self.slots: Arena | None = None
 
@@ -91,6 +92,11 @@ class Side:
         self.arena, self.args, self.slots = Arena.holding(tensors, self.kind.new), args, None
         self.kind.wait()
         self._ask_with({"op": "inputs", "sets": args}, self.arena)
+
+    def borrow(self, args: list[list[Any]], arena: Arena) -> None:
+        """Input sets in memory that outlives this side: the next one finds its pages there."""
+        self.arena, self.args, self._borrowed = arena, args, True
+        self._ask_with({"op": "inputs", "sets": args}, arena)
 
     def outputs_to(self, outputs: Sequence[torch.Tensor], calls: int) -> None:
         """Where a batch leaves its answers: memory that the judge maps."""
@@ -194,7 +200,7 @@ class Side:
         """Kills the child and all its descendants."""
         self.child.kill()
         self.child.end()
-        for arena in (self.arena, self.slots):
+        for arena in (None if self._borrowed else self.arena, self.slots):
             if arena is not None:
                 arena.free()
         self.arena = self.slots = None
@@ -248,20 +254,25 @@ class Side:
     def _received(self, limit_s: float, failed: RunStatus = RunStatus.CRASHED) -> dict[str, Any]:
         began = time.monotonic()
         try:
-            frame = self.child.channel.receive(min(self._deadline, began + limit_s))
+            frame = self.child.channel.receive(began + min(limit_s, self.allowance.left_s))
         except Late as error:
-            self.child.kill()
-            waited = time.monotonic() - began
-            raise SideFault(
-                RunStatus.TIMED_OUT, f"no answer within {waited:.1f} s; the process was killed"
-            ) from error
+            raise self._late(time.monotonic() - began) from error
         except Closed as error:
             raise self._ended() from error
         except Malformed as error:
             raise self._forged(str(error)) from error
+        finally:
+            self.allowance.spend(time.monotonic() - began)
         if "error" in frame.header:
             raise self._raised(frame.header["error"], failed)
         return frame.header
+
+    def _late(self, waited: float) -> Exception:
+        self.child.kill()
+        if self.allowance.wasted:
+            return MachineError("the judge itself is too slow here: its own work took the time")
+        detail = f"no answer within {waited:.1f} s; the process was killed"
+        return SideFault(RunStatus.TIMED_OUT, detail)
 
     def _raised(self, told: Any, failed: RunStatus) -> SideFault:
         if not isinstance(told, dict):

@@ -5,21 +5,17 @@ after it, and what lies ready before the start could be computed before. So a fe
 input come with the start signal, and where the judge looks is told to nobody.
 """
 
-import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 
+from targets.remote.arena import Arena, dtype_of
 from targets.remote.check import read
-from targets.remote.contents import Content
-from targets.remote.memory import Writes
+from targets.remote.contents import Content, written
 from targets.remote.numerics import Expected
 from targets.remote.output import Output
+from targets.remote.pieces import Block, Spot, fractions, spots
 from targets.remote.side import Side, message
-
-PIECES, PIECE_BYTES = 32, 256
-"""32 pieces take 14 us; they miss late work of 5 % in one turn of five, in 20 turns never."""
-_SECRET = random.SystemRandom()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +26,17 @@ class Answer:
     first: int
     """Input set of the first call."""
     pieces: bytes
-    spots: list[tuple[int, int]] = field(default_factory=list)
-    """(address in the child, or offset in the slots; bytes)."""
-    places: list[Output] | None = None
+    spots: tuple[Spot, ...]
+    """Addresses in the child, or in the slots."""
+    places: tuple[Output, ...] | None = None
     """Where the outputs lie; None when they are in the slots."""
 
     def again(self, side: Side) -> bytes:
         """The same pieces as they are now."""
-        if self.places is None:
-            assert side.slots is not None
-            return side.slots.memory.reader(self.spots)()
-        return _held(side, self.spots)
+        if self.places is not None:
+            return _held(side, self.spots)
+        assert side.slots is not None
+        return side.slots.memory.reader([(s.address, s.size) for s in self.spots])()
 
     def outputs(self, side: Side, call: int, exp: Expected) -> list[object]:
         """All outputs of one call of the message, in full."""
@@ -51,81 +47,66 @@ class Answer:
         return [t.clone() for t in side.slots.tensors[call * width : (call + 1) * width]]
 
 
-def time_call(side: Side, content: Content, index: int) -> Answer:
+def time_call(side: Side, content: Content, index: int, where: Sequence[float]) -> Answer:
     """One call; its outputs stay in the child's memory until the next."""
     start = message({"op": "call", "set": index})
-    fractions = _fractions()
     assert side.arena is not None
-    complete = side.arena.memory.writer(_writes([content], index))
+    complete = side.arena.memory.writer(written([content], index))
     began = perf_counter()
     complete()
-    places = side.read_answer(side.start(start))
-    spots = _spots(places, fractions)
-    pieces = _held(side, spots)
-    return Answer(perf_counter() - began, index, pieces, spots, places)
+    places = tuple(side.read_answer(side.start(start)))
+    looked = spots([_block(p) for p in places], where)
+    pieces = _held(side, looked)
+    return Answer(perf_counter() - began, index, pieces, tuple(looked), places)
 
 
-def time_batch(side: Side, contents: Sequence[Content]) -> Answer:
+def time_batch(side: Side, contents: Sequence[Content], where: Sequence[float]) -> Answer:
     """A call for each content, each answer copied to the judge's memory before the next call."""
-    return _timed_batch(side, contents, "batch")
+    return _timed_batch(side, contents, where, "batch")
 
 
-def _timed_batch(side: Side, contents: Sequence[Content], op: str) -> Answer:
+def _timed_batch(
+    side: Side, contents: Sequence[Content], where: Sequence[float], op: str
+) -> Answer:
     start = message({"op": op, "calls": len(contents)})
     assert side.arena is not None
     assert side.slots is not None
-    size = side.slots.size
-    spots = [(int(f * max(0, size - PIECE_BYTES)), PIECE_BYTES) for f in _fractions()]
+    looked = spots(_slot_blocks(side.slots), where)
     side.blank()
-    hold = side.slots.memory.reader(spots)
-    complete = side.arena.memory.writer(_writes(contents, 0))
+    hold = side.slots.memory.reader([(s.address, s.size) for s in looked])
+    complete = side.arena.memory.writer(written(contents, 0))
     side.kind.flush()
     began = perf_counter()
     complete()
     side.start(start)
     pieces = hold()
-    return Answer(perf_counter() - began, 0, pieces, spots)
+    return Answer(perf_counter() - began, 0, pieces, tuple(looked))
 
 
 def time_null(side: Side, contents: Sequence[Content]) -> float:
     """Seconds of a message without its calls."""
+    where = fractions()
     if side.slots is not None:
-        return _timed_batch(side, contents, "null_batch").seconds
-    start, fractions = message({"op": "null"}), _fractions()
+        return _timed_batch(side, contents, where, "null_batch").seconds
+    start = message({"op": "null"})
     began = perf_counter()
     answer = side.start(start)
-    _held(side, _spots(side.read_answer(answer), fractions))
+    _held(side, spots([_block(p) for p in side.read_answer(answer)], where))
     return perf_counter() - began
 
 
-def _writes(contents: Sequence[Content], first: int) -> Writes:
-    """The patches of sets from `first` on."""
-    return [
-        ((first + k) * content.staging.size + offset, new)
-        for k, content in enumerate(contents)
-        for offset, new, _ in content.patch
-    ]
+def _block(place: Output) -> Block:
+    return Block(place.address, place.nbytes, place.dtype)
 
 
-def _fractions() -> list[float]:
-    """Drawn before the clock starts, in a process that the child cannot see."""
-    return [_SECRET.random() for _ in range(PIECES)]
+def _slot_blocks(slots: Arena) -> list[Block]:
+    places = [(p, dtype_of(p.dtype)) for p in slots.places]
+    return [Block(p.offset, p.span * dtype.itemsize, dtype) for p, dtype in places]
 
 
-def _spots(places: Sequence[Output], fractions: Sequence[float]) -> list[tuple[int, int]]:
-    """Pieces spread over the outputs."""
-    full = [(p.address, size) for p in places if (size := p.nbytes)]
-    spots = []
-    for number, fraction in enumerate(fractions if full else ()):
-        address, size = full[number % len(full)]
-        piece = min(PIECE_BYTES, size)
-        spots.append((address + int(fraction * (size - piece)), piece))
-    return spots
-
-
-def _held(side: Side, spots: Sequence[tuple[int, int]]) -> bytes:
-    if not spots:
+def _held(side: Side, looked: Sequence[Spot]) -> bytes:
+    if not looked:
         return b""
-    buffer = bytearray(sum(n for _, n in spots))
-    side.read_pieces(spots, buffer)
+    buffer = bytearray(sum(s.size for s in looked))
+    side.read_pieces([(s.address, s.size) for s in looked], buffer)
     return bytes(buffer)

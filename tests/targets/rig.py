@@ -1,9 +1,9 @@
 """One warm process for all tests of the judge, and jobs for it."""
 
-import time
 from pathlib import Path
 
 from data.records import Contract, Device, MeasureJob, Operator, RunResult
+from targets.remote.allowance import Allowance
 from targets.remote.measure import measure
 from targets.remote.sandbox import Limits
 from targets.remote.side import Side
@@ -74,8 +74,7 @@ class Rig:
     def side(self, *, memory_mib: int = 1024, tmpfs_mib: int = 64, call_s: float = 30.0) -> Side:
         limits = Limits(memory_bytes=memory_mib << 20, tmpfs_bytes=tmpfs_mib << 20, seconds=SECONDS)
         child = self.zygote.child(limits)
-        deadline = time.monotonic() + SECONDS
-        return Side(child, name="candidate", deadline=deadline, call_s=call_s)
+        return Side(child, name="candidate", allowance=Allowance(SECONDS), call_s=call_s)
 
     def measure(self, source: str, operator: str = ADD, **options: object) -> RunResult:
         settings: dict[str, object] = {

@@ -5,8 +5,10 @@ import math
 import pytest
 import torch
 
+from data.errors import MachineError
 from data.records import Operator, RunStatus
-from targets.remote.contents import Contents
+from targets.remote.arena import Arena
+from targets.remote.contents import Contents, written
 from targets.remote.operator import LoadedOperator
 from targets.remote.pairs import form_of, interval
 from tests.targets.rig import ADD, HONEST, Rig
@@ -35,20 +37,30 @@ def test_short_calls_go_in_batches_of_different_inputs() -> None:
 
 
 def test_no_content_is_used_twice() -> None:
-    """Each timed call sees new values, the last of them at the start signal."""
+    """Each timed call sees new values, the last of them at the start signal; sums change too."""
     contents = Contents(LoadedOperator(Operator(name="add", source=ADD)), "full", 3)
-    seen = set()
+    arena = Arena.holding(contents.example * 2)
+    seen, sums = set(), set()
     for _ in range(8):
         content = contents.fresh()
-        before = bytes(content.staging.memory.flat.tolist())
-        content.complete()
-        after = bytes(content.staging.memory.flat.tolist())
-        assert before != after
-        content.withdraw()
-        assert bytes(content.staging.memory.flat.tolist()) == before
-        assert after not in seen
-        seen.add(after)
-        contents.recycle([content])
+        content.into(arena, 1)
+        assert not content.untouched(arena, 1)  # not before the start signal
+        arena.memory.writer(written([content], 1))()
+        assert content.untouched(arena, 1)
+        seen.add(bytes(arena.memory.flat[content.size :].tolist()))
+        sums.add(round(float(arena.tensors[2].abs().sum()), 1))
+    assert len(seen) == len(sums) == 8
+    assert all(torch.equal(a, b) for a, b in zip(arena.tensors, contents.example, strict=False))
+
+
+def test_rows_with_a_structure_are_rolled_whole() -> None:
+    """Probabilities still sum to 1, and what is no free value is not scaled."""
+    source = ADD.replace("torch.randn(64, 96)", "torch.softmax(torch.randn(64, 96), -1)", 1)
+    contents = Contents(LoadedOperator(Operator(name="add", source=source)), "full", 3)
+    first, second = (t.clone() for t in contents.fresh().values())
+    sums = first.sum(-1)
+    assert int(((sums - 1).abs() > 1e-3).sum()) <= 3  # rows with a patched element
+    assert second.shape == (64, 96)
 
 
 def test_an_honest_kernel_gets_a_time_with_its_interval(rig: Rig) -> None:
@@ -84,3 +96,33 @@ def test_a_stale_answer_in_timed_calls_is_found(rig: Rig) -> None:
     )
     result = rig.measure(source, pairs=2, deadline_s=90.0)
     assert result.status in (RunStatus.WRONG, RunStatus.DEFERRED), result
+
+
+SLOW_ADD = ADD.replace("torch.randn(64, 96)", "torch.randn(2048, 1024)")
+LAZY = """{real}
+N[0] += 1
+if N[0] > 12: o[{rows}] = 0
+return o"""
+
+
+@pytest.mark.parametrize("operator", [ADD, SLOW_ADD])
+def test_part_of_the_work_left_out_of_timed_calls_is_found(rig: Rig, operator: str) -> None:
+    """A sixteenth of the rows, from the moment on when a process has seen its first calls."""
+    source = add(LAZY.format(real=REAL, rows="::16"), "N = [0]").replace(
+        "N[0] > 12", "N[0] > (60 if x.numel() < 10000 else 30)"
+    )
+    result = rig.measure(source, operator, pairs=2, deadline_s=90.0)
+    assert result.status is RunStatus.WRONG, result
+    assert "a timed call" in result.detail
+
+
+def test_a_baseline_that_dies_in_a_pair_is_the_worlds_fault(rig: Rig) -> None:
+    """Nothing is booked on the candidate."""
+    dying = ADD.replace(
+        "        return x + 2.0 * y",
+        "        N.append(0)\n        if len(N) > 40 and M == 'f': import os; os._exit(3)\n"
+        "        return x + 2.0 * y",
+    )
+    dying = dying.replace("import torch\n", "import sys, torch\nN, M = [], __name__[:1]\n", 1)
+    with pytest.raises(MachineError, match="failed while it was timed"):
+        rig.measure(HONEST, dying.replace("M == 'f'", "'candidate' in __name__"), pairs=2)
