@@ -65,7 +65,7 @@ def test_rows_with_a_structure_are_rolled_whole() -> None:
 
 def test_an_honest_kernel_gets_a_time_with_its_interval(rig: Rig) -> None:
     """Ratio inside its interval, raw samples and the judge's own cost on record."""
-    result = rig.measure(HONEST, pairs=2, parent_source=HONEST, deadline_s=90.0)
+    result = rig.measure(HONEST, pairs=2, parent_source=HONEST, thorough=True, deadline_s=90.0)
     assert result.status is RunStatus.RAN, result.detail
     (timing,) = result.timings
     assert timing.low <= timing.ratio <= timing.high
