@@ -19,6 +19,7 @@ from targets.remote.accelerator import HOST, Kind
 from targets.remote.allowance import Allowance
 from targets.remote.arena import Arena, pack
 from targets.remote.channel import PREFIX, Closed, Late, Malformed
+from targets.remote.ending import ended, forged, raised
 from targets.remote.offspring import Child
 from targets.remote.output import Output, SideFault, fences, output
 
@@ -67,7 +68,7 @@ class Side:
         try:
             theirs = {str(k): (tuple(s), str(d)) for k, s, d in answer["state"]}
         except (KeyError, TypeError, ValueError) as error:
-            raise self._forged("an answer that is no state") from error
+            raise forged("an answer that is no state") from error
         _same_names(theirs, state)
         self.state(state)
 
@@ -133,12 +134,12 @@ class Side:
             self.child.channel.send_raw(message)
             return self._received(self._call_s)
         except Closed as error:
-            raise self._ended() from error
+            raise ended(self.child) from error
 
     def expect_silence(self, within_s: float = 0.0) -> None:
         """FORGED when an answer lies there that nobody has asked for."""
         if self.child.channel.spoke(within_s):
-            raise self._forged("an answer before it was asked")
+            raise forged("an answer before it was asked")
 
     def poison(self, sizes: Sequence[int], value: int) -> None:
         """NaN into freed blocks of these sizes, bytes; with a `value` that into all new memory."""
@@ -160,7 +161,7 @@ class Side:
             ops = tuple(str(o) for o in answer["ops"])
             return self.read_answer(answer), ops, answer["authored"] is True
         except (KeyError, TypeError) as error:
-            raise self._forged("an answer that is no trace") from error
+            raise forged("an answer that is no trace") from error
 
     def read(self, output: Output) -> object:
         """The whole output, out of the child's memory, with its strides."""
@@ -187,8 +188,8 @@ class Side:
         if code == 1:  # EPERM
             return MachineError("process_vm_readv is not permitted: allow ptrace of own processes")
         if code == 3:  # ESRCH
-            return self._ended()
-        return self._forged("an output that does not lie in its memory")
+            return ended(self.child)
+        return forged("an output that does not lie in its memory")
 
     def freeze(self) -> None:
         self.child.freeze()
@@ -218,7 +219,7 @@ class Side:
         except SideFault:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            raise self._forged(f"outputs that are none ({error})") from error
+            raise forged(f"outputs that are none ({error})") from error
         return [replace(o, slot=k) for k, o in enumerate(told)] if self.kind.maps_answers else told
 
     def _fits(self, tensors: Sequence[torch.Tensor]) -> bool:
@@ -248,7 +249,7 @@ class Side:
             self.expect_silence()
             self.child.channel.send(header, body, fds=fds)
         except Closed as error:
-            raise self._ended() from error
+            raise ended(self.child) from error
         return self._received(float("inf") if first else self._call_s, failed)
 
     def _received(self, limit_s: float, failed: RunStatus = RunStatus.CRASHED) -> dict[str, Any]:
@@ -258,13 +259,13 @@ class Side:
         except Late as error:
             raise self._late(time.monotonic() - began) from error
         except Closed as error:
-            raise self._ended() from error
+            raise ended(self.child) from error
         except Malformed as error:
-            raise self._forged(str(error)) from error
+            raise forged(str(error)) from error
         finally:
             self.allowance.spend(time.monotonic() - began)
         if "error" in frame.header:
-            raise self._raised(frame.header["error"], failed)
+            raise raised(frame.header["error"], failed)
         return frame.header
 
     def _late(self, waited: float) -> Exception:
@@ -273,35 +274,6 @@ class Side:
             return MachineError("the judge itself is too slow here: its own work took the time")
         detail = f"no answer within {waited:.1f} s; the process was killed"
         return SideFault(RunStatus.TIMED_OUT, detail)
-
-    def _raised(self, told: Any, failed: RunStatus) -> SideFault:
-        if not isinstance(told, dict):
-            return self._forged("an error that is none")
-        kind, message, trace = (str(told.get(k, ""))[:4100] for k in ("type", "message", "trace"))
-        text = f"{kind}: {message}" + (f" ({trace})" if trace else "")
-        if kind in ("MemoryError", "OutOfMemoryError") or "can't allocate memory" in message:
-            return SideFault(RunStatus.OUT_OF_MEMORY, text)
-        return SideFault(failed, text)
-
-    def _ended(self) -> SideFault:
-        """The process is gone: why."""
-        how = self.child.end()
-        if self.child.out_of_memory():
-            return SideFault(RunStatus.OUT_OF_MEMORY, "killed at the memory limit")
-        if how == "exited with status 0":
-            return SideFault(
-                RunStatus.FORGED, "the process ended with status 0 instead of answering"
-            )
-        if not how:
-            return SideFault(
-                RunStatus.FORGED, "the process closed its channel instead of answering"
-            )
-        if how == "killed by SIGXCPU":
-            return SideFault(RunStatus.TIMED_OUT, "its processor time ran out")
-        return SideFault(RunStatus.CRASHED, f"the process was {how}" if "killed" in how else how)
-
-    def _forged(self, what: str) -> SideFault:
-        return SideFault(RunStatus.FORGED, f"instead of an answer there came {what}")
 
 
 def message(header: dict[str, Any]) -> bytes:
