@@ -99,19 +99,16 @@ def test_a_stale_answer_in_timed_calls_is_found(rig: Rig) -> None:
 
 
 SLOW_ADD = ADD.replace("torch.randn(64, 96)", "torch.randn(2048, 1024)")
-LAZY = """{real}
-N[0] += 1
-if N[0] > 12: o[{rows}] = 0
+LAZY = f"""{REAL}
+SEEN.add(x.data_ptr())
+if len(SEEN) > 2: o[::16] = 0
 return o"""
 
 
 @pytest.mark.parametrize("operator", [ADD, SLOW_ADD])
 def test_part_of_the_work_left_out_of_timed_calls_is_found(rig: Rig, operator: str) -> None:
-    """A sixteenth of the rows, from the moment on when a process has seen its first calls."""
-    source = add(LAZY.format(real=REAL, rows="::16"), "N = [0]").replace(
-        "N[0] > 12", "N[0] > (60 if x.numel() < 10000 else 30)"
-    )
-    result = rig.measure(source, operator, pairs=2, deadline_s=90.0)
+    """A sixteenth of the rows, once the addresses tell that calls are timed."""
+    result = rig.measure(add(LAZY, "SEEN = set()"), operator, pairs=2, deadline_s=90.0)
     assert result.status is RunStatus.WRONG, result
     assert "a timed call" in result.detail
 
