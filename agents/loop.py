@@ -118,7 +118,8 @@ async def _examine(row: Iteration, request: Request, stages: Stages) -> Iteratio
     if twin is not None and row.move.mode is not Mode.CONFIRM:
         return repeated(row, twin)
     build = await stages.build(request.pair, row.candidate)
-    run = await stages.measure(_job(row, request)) if build.ok else None
+    runs = build.ok and request.pair.device.execution != "none"
+    run = await stages.measure(_job(row, request)) if runs else None
     row = described(replace(row, build=build, run=run), request)
     return judged(row, judge(row.contract, build, run))
 

@@ -88,6 +88,10 @@ class Target(Protocol):
     def nodes(self) -> tuple[str, ...]:
         """Files of which one shows that a device is here; empty for the processor itself."""
 
+    @property
+    def models(self) -> str:
+        """Pattern of the files that name the devices here; empty where the system has none."""
+
     def compile_command(
         self, source: Path, output: Path, *, language: str, compiler: str, arch: str
     ) -> tuple[str, ...]:

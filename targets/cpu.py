@@ -60,6 +60,7 @@ class CpuTarget:
     tools: tuple[str, ...] = ("g++", "clang++")
     programs: dict[str, Program] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
+    models: str = ""
 
     def compile_command(
         self, source: Path, output: Path, *, language: str, compiler: str, arch: str

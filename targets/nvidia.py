@@ -44,6 +44,7 @@ class NvidiaTarget:
     tools: tuple[str, ...] = (NVRTC, "nvcc")
     programs: dict[str, Program] = field(default_factory=lambda: {NVRTC: PROGRAM})
     nodes: tuple[str, ...] = ("/dev/nvidiactl", "/dev/dxg")
+    models: str = "/proc/driver/nvidia/gpus/*/information"
 
     def compile_command(
         self, source: Path, output: Path, *, language: str, compiler: str, arch: str

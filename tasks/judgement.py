@@ -113,7 +113,8 @@ async def _judged(
     measure = partial(machine.measure, _job(subject, device, terms))
     async with machine.lease(device):
         build = await patiently(compile_it)
-        run = await patiently(measure) if build.ok else None
+        runs = build.ok and device.execution != "none"
+        run = await patiently(measure) if runs else None
     return judge_evidence(terms.contract, build, run), run
 
 

@@ -42,7 +42,7 @@ MISUSE: dict[str, tuple[list[str], str]] = {
     "unknown command": (["prot"], "prot"),
     "unknown option": (["port", "--devise", "cpu"], "--devise"),
     "no device": (["port", "softmax"], "--device"),
-    "unknown device": (["port", "--device", "b2000"], "unknown device 'b2000'; known: cpu"),
+    "unknown device": (["port", "--device", "b2000"], "unknown device 'b2000'; known: a100, "),
     "unknown contract": (["port", "--device", "cpu", "--contract", "fast"], "strict"),
     "unknown engine": (["port", "--device", "cpu", "--engine", "ray"], "prefect"),
     "steps": (["port", "--device", "cpu", "--steps", "0"], "--steps"),
@@ -172,7 +172,7 @@ def test_devices_have_the_fields_of_the_contract(tmp_path: Path) -> None:
     done = kforge("devices", "--json", cwd=tmp_path)
     device = json.loads(done.stdout.splitlines()[0])
     names = ["name", "vendor", "target", "arch", "machine", "compile", "execute", "time", "why"]
-    assert list(device) == names
+    assert list(device) == [*names, "tool", "version"]
     assert all(isinstance(device[c], bool) for c in ("compile", "execute", "time"))
 
 

@@ -1,5 +1,6 @@
-"""The devices that this installation knows: the plain CPU and those in `devices.toml`."""
+"""The devices that this installation knows: the plain CPU, those in `devices.toml`, data sheets."""
 
+import glob
 import platform
 import tomllib
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 
 from data.errors import MisuseError
 from data.records import Device
-from targets import TARGETS
-from targets.remote.compiler import installed
+from targets import TARGETS, cards
+from targets.base import Capabilities
+from targets.remote.compiler import installed, version
 
 FILE = Path("devices.toml")
 MACHINES = ("local",)
@@ -71,6 +73,9 @@ class DeviceReport:
     time: bool
     why: str
     """What is missing; empty when all three are there."""
+    tool: str = ""
+    """The compiler that is used; empty when there is none."""
+    version: str = ""
 
 
 def devices(path: Path | None = None) -> dict[str, Device]:
@@ -80,9 +85,8 @@ def devices(path: Path | None = None) -> dict[str, Device]:
     """
     known = {"cpu": Device(name="cpu", target="cpu", vendor=_vendor("cpu"), arch=_host_arch())}
     file = path if path is not None else FILE
-    if path is None and not file.exists():
-        return known
-    for entry in _document(file).device:
+    entries = () if path is None and not file.exists() else _document(file).device
+    for entry in entries:
         if entry.name in known:
             raise MisuseError(f"{file}: device {entry.name!r} is there twice; names are unique")
         known[entry.name] = Device(
@@ -93,7 +97,25 @@ def devices(path: Path | None = None) -> dict[str, Device]:
             machine=entry.machine,
             index=entry.index,
         )
-    return known
+    return known | {n: _by_sheet(s) for n, s in cards.sheets().items() if n not in known}
+
+
+def _by_sheet(sheet: cards.Sheet) -> Device:
+    """A device of which nothing but its data sheet is known: nothing runs unless it is here."""
+    return Device(
+        name=sheet.name,
+        target=sheet.target,
+        vendor=_vendor(sheet.target),
+        arch=sheet.arch,
+        execution="hardware" if _is_here(sheet) else "none",
+    )
+
+
+def _is_here(sheet: cards.Sheet) -> bool:
+    """Whether the system names such a device."""
+    target = TARGETS.get(sheet.target)
+    texts = [Path(p).read_text() for p in glob.glob(target.models)] if target is not None else []  # noqa: PTH207 (absolute)
+    return any(sheet.model in text for text in texts)
 
 
 def device(name: str, path: Path | None = None) -> Device:
@@ -115,30 +137,43 @@ def spools(path: Path | None = None) -> dict[str, SpoolEntry]:
 
 def capabilities(of: Device) -> DeviceReport:
     """What can be done with the device from here, looked up now."""
+    can, tool = _looked_up(of)
     target = TARGETS.get(of.target)
-    can = (False, False, False)
-    if target is None:
-        why = f"no target {of.target!r}; known: {', '.join(TARGETS)}"
-    elif of.machine in spools():
-        can, why = (True, True, True), "the worker of its spool says what is missing there"
-    elif of.machine not in MACHINES:
-        why = f"no machine {of.machine!r}; known: {', '.join((*MACHINES, *spools()))}"
-    else:
-        tools = installed(target)
-        nodes = (node for node in target.nodes if Path(node).exists())
-        found = target.capabilities(frozenset((*tools, *nodes)))
-        can, why = (found.compile, found.execute, found.time), found.why
     return DeviceReport(
         name=of.name,
         vendor=of.vendor,
         target=of.target,
         arch=of.arch,
-        machine=of.machine,
-        compile=can[0],
-        execute=can[1],
-        time=can[2],
-        why=why,
+        machine=of.machine if of.execution != "none" else "none",
+        compile=can.compile,
+        execute=can.execute,
+        time=can.time,
+        why=can.why,
+        tool=tool,
+        version=version(target, tool) if target is not None and tool else "",
     )
+
+
+def _looked_up(of: Device) -> tuple[Capabilities, str]:
+    """Capabilities and the compiler."""
+    target = TARGETS.get(of.target)
+    if target is None:
+        return _nothing(f"no target {of.target!r}; known: {', '.join(TARGETS)}"), ""
+    if of.machine in spools():
+        said = "the worker of its spool says what is missing there"
+        return Capabilities(compile=True, execute=True, time=True, why=said), ""
+    if of.machine not in MACHINES:
+        return _nothing(
+            f"no machine {of.machine!r}; known: {', '.join((*MACHINES, *spools()))}"
+        ), ""
+    tools = installed(target)
+    here = of.execution == "hardware"
+    nodes = [node for node in target.nodes if here and Path(node).exists()]
+    return target.capabilities(frozenset((*tools, *nodes))), next(iter(tools), "")
+
+
+def _nothing(why: str) -> Capabilities:
+    return Capabilities(compile=False, execute=False, time=False, why=why)
 
 
 def _document(file: Path) -> Document:

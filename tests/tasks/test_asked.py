@@ -53,7 +53,7 @@ def test_start_and_include_are_read(asked: Asked, tmp_path: Path) -> None:
     ("change", "said"),
     [
         ({"devices": ()}, "--device"),
-        ({"devices": ("b2000",)}, "unknown device 'b2000'; known: cpu"),
+        ({"devices": ("b2000",)}, "unknown device 'b2000'; known: a100, "),
         ({"agents": "llm"}, "--model"),
         ({"model": "m"}, "--agents llm"),
         ({"steps": 0}, "1 to 200"),
