@@ -142,4 +142,5 @@ def _job(row: Iteration, request: Request) -> MeasureJob:
         parent_source=parent.source if parent and not confirming else None,
         pairs=CONFIRM_PAIRS if confirming else EXPLORE_PAIRS,
         thorough=confirming,
+        scales=request.admission.scales,
     )

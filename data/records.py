@@ -8,6 +8,7 @@ import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from data.oracle import Oracle
 from data.verdict import Outcome, Verdict
 
 
@@ -162,8 +163,13 @@ class Admission:
     parameters: tuple[TensorSpec, ...] = ()
     graph: tuple[Node, ...] = ()
     """The traced operator at the full shape; empty when it cannot be traced."""
-    oracle_strength: float | None = None
-    """Share of planted faults that the comparison sees."""
+    oracle: Oracle | None = None
+    """What the probes found; None where they did not run."""
+    baseline_us: dict[str, float] = field(default_factory=dict)
+    """Time of the faster stock form by shape; empty where it was not measured."""
+    call_bytes: int | None = None
+    """Inputs, parameters and outputs of one call at the official shape."""
+    seconds: float = 0.0
     marks: tuple[str, ...] = ()
     """Observations that refuse nothing, such as `parameter bias ignored`."""
     card: Card | None = None
@@ -174,6 +180,17 @@ class Admission:
     @property
     def admitted(self) -> bool:
         return self.outcome is None
+
+    @property
+    def official(self) -> Shape | None:
+        """The official shape: the one named `full`, else the last; None before sizes are known."""
+        named = [s for s in self.shapes if s.name == "full"]
+        return next(iter([*named, *self.shapes[-1:]]), None)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Of zero-mean inputs, for the jobs of this operator."""
+        return self.oracle.scales if self.oracle else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -594,6 +611,8 @@ class MeasureJob:
     """Pairs of fresh processes; 0 means correctness only."""
     thorough: bool = False
     """The confirming run: hidden distributions and more draws."""
+    scales: tuple[float, ...] = ()
+    """Of zero-mean inputs, beside 1: what `Oracle.scales` of the admission asks for."""
     seed: int | None = None
     """None: secret, drawn by the judge. A number only in tests."""
     deadline_s: float = 120.0

@@ -146,6 +146,38 @@ def judge(  # noqa: PLR0913  (one parameter an option)
 
 
 @app.command()
+def admit(  # noqa: PLR0913  (one parameter an option)
+    operators: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[OPERATOR|SUITE]...",
+            help="Names, .py files, folders, .parquet or .jsonl files; none means all of ours.",
+        ),
+    ] = None,
+    *,
+    device: Annotated[str, Option(metavar="NAME")] = "cpu",
+    contract: Annotated[Policy, Option(help="Precision of the arithmetic.")] = Policy.STRICT,
+    time: Annotated[
+        bool, Option("--time/--no-time", help="Whether the baseline is set against its floor.")
+    ] = True,
+    runs: Runs = RUNS,
+    json: Json = False,
+) -> int:
+    """Say which operators can tell right from wrong, and how well.
+
+    Exit code 0: all are admitted; 1: one is not.
+    """
+    from data.records import Contract  # noqa: PLC0415
+    from flows.admitting import admit_all  # noqa: PLC0415
+    from tasks.admission import Terms, asked  # noqa: PLC0415
+    from tasks.devices import find  # noqa: PLC0415
+
+    (found,) = find((device,))
+    terms = Terms(device=found, contract=Contract(policy=contract), timed=time)
+    return admit_all(asked(operators or ()), terms, runs, as_json=json)
+
+
+@app.command()
 def query(
     sql: Annotated[
         str, Argument(metavar="SQL", help="Over iterations, best, timings and llm_calls.")

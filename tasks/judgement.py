@@ -102,15 +102,16 @@ async def _ruled(machine: Machine, subject: Subject, terms: Terms, admission: Ad
     (device,) = devices.find((terms.device,))
     if not admission.admitted:
         return _refused(subject, device, terms, admission)
-    judgement, run = await _judged(machine, subject, device, terms)
+    judgement, run = await _judged(machine, subject, terms, admission.scales)
     return _ruling(subject, device, terms, judgement, run)
 
 
 async def _judged(
-    machine: Machine, subject: Subject, device: Device, terms: Terms
+    machine: Machine, subject: Subject, terms: Terms, scales: tuple[float, ...]
 ) -> tuple[Judgement, RunResult | None]:
+    (device,) = devices.find((terms.device,))
     compile_it = partial(machine.build, subject.operator, subject.source, device)
-    measure = partial(machine.measure, _job(subject, device, terms))
+    measure = partial(machine.measure, replace(_job(subject, device, terms), scales=scales))
     async with machine.lease(device):
         build = await patiently(compile_it)
         runs = build.ok and device.execution != "none"

@@ -29,7 +29,9 @@ Keep = Callable[[Iteration], Awaitable[None]]
 class Machine(Protocol):
     """What a pair, or a judgement, needs of the machine that holds the device."""
 
-    async def admit(self, operator: Operator, contract: Contract, device: Device) -> Admission: ...
+    async def admit(
+        self, operator: Operator, contract: Contract, device: Device, *, timed: bool = False
+    ) -> Admission: ...
 
     async def build(self, operator: Operator, source: str, device: Device) -> BuildResult: ...
 
@@ -48,7 +50,9 @@ def stages_for(agents: Agents, machine: Machine, keep: Keep) -> Stages:
 
     async def admit(pair: Pair) -> Admission:
         async with machine.lease(pair.device):
-            return await patiently(lambda: machine.admit(pair.operator, pair.contract, pair.device))
+            return await patiently(
+                lambda: machine.admit(pair.operator, pair.contract, pair.device, timed=True)
+            )
 
     async def build(pair: Pair, candidate: Candidate) -> BuildResult:
         async with machine.lease(pair.device):

@@ -63,6 +63,8 @@ MISUSE: dict[str, tuple[list[str], str]] = {
         ["judge", "plain.py", "--operator", "relu.py", "--device", "x"],
         "unknown device 'x'",
     ),
+    "admit what is not known": (["admit", "sofmax"], "softmax"),
+    "admit on an unknown device": (["admit", "softmax", "--device", "x"], "unknown device 'x'"),
     "bad SQL": (["query", "selec 1"], "selec"),
     "json and csv": (["query", "select 1", "--json", "--csv"], "--csv"),
     "nothing on record": (["show", "softmax@cpu"], "nothing is on record"),

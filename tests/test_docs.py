@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 KFORGE = Path(sys.executable).with_name("kforge")
-COMMANDS = ("port", "judge", "query", "show", "devices", "doctor", "server", "spool")
+COMMANDS = ("port", "judge", "admit", "query", "show", "devices", "doctor", "server", "spool")
 GROUPS = ("server", "spool")
 LINE = re.compile(r"^(?:\$ )?(kforge [^#\n]*)", re.MULTILINE)
 
@@ -35,7 +35,13 @@ def usage(command: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        env={"COLUMNS": "200", "PATH": "/usr/bin", "NO_COLOR": "1", "TERM": "dumb"},
+        env={
+            "COLUMNS": "200",
+            "PATH": "/usr/bin",
+            "NO_COLOR": "1",
+            "TERM": "dumb",
+            "PYTHONPATH": str(ROOT),
+        },
     )
     return done.stdout
 

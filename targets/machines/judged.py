@@ -35,9 +35,22 @@ class Judged:
         probe: Probe = decode(Probe, await self.judge("probe", {"device": device}, PROBE_S))
         return probe
 
-    async def admit(self, operator: Operator, contract: Contract, device: Device) -> Admission:
-        """Whether the operator can tell right from wrong, its shapes and its floor."""
-        args = {"operator": operator, "contract": contract, "device": device}
+    async def admit(
+        self,
+        operator: Operator,
+        contract: Contract,
+        device: Device,
+        *,
+        timed: bool = False,
+        insist: bool = False,
+    ) -> Admission:
+        """Whether the operator can tell right from wrong, its shapes and its floor.
+
+        `timed`: the baseline's time too, for which the caller holds the device's lease. `insist`:
+        one that is too large for the device is probed at a smaller shape nevertheless.
+        """
+        asked = {"timed": timed, "insist": insist}
+        args = {"operator": operator, "contract": contract, "device": device, **asked}
         admission: Admission = decode(Admission, await self.judge("admit", args, ADMIT_S))
         return admission
 

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import torch
 
-from data.records import digest
+from data.records import MeasureJob, digest
 from targets.remote.bench import COMPILED, EAGER, Bench
 from targets.remote.draws import parameters, refill
+from targets.remote.operator import LoadedOperator, OperatorFault
 from targets.remote.output import SideFault
 from targets.remote.side import Side
+from targets.remote.zygote import Zygote
 
 ROUNDS = 7
 MANY = 20
@@ -64,6 +66,23 @@ def known(bench: Bench, shape: str) -> Choice | None:
 
 def _path(bench: Bench, shape: str) -> Path:
     return bench.cache / "baselines" / f"{_key(bench, shape)}.json"
+
+
+def stock_us(job: MeasureJob, zygote: Zygote, cache: Path, shape: str) -> float:
+    """Microseconds of the operator's faster form; OperatorFault when none runs in our limits."""
+    bench = Bench(
+        job=job,
+        loaded=LoadedOperator(job.operator),
+        zygote=zygote,
+        cache=cache,
+        deadline=time.monotonic() + job.deadline_s,
+        seed=0,
+    )
+    try:
+        choice = choose(bench, shape)
+    except SideFault as fault:
+        raise OperatorFault(f"as a baseline it does not run: {fault}") from fault
+    return choice.times_us[choice.name]
 
 
 def _compete(bench: Bench, shape: str) -> Choice:

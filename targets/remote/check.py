@@ -52,7 +52,13 @@ class Check:
         """Raises SideFault with the first thing that is wrong."""
         bench = self.bench
         job = bench.job
-        for draw in plan(bench.loaded, job.contract, seed=bench.seed, thorough=job.thorough):
+        for draw in plan(
+            bench.loaded,
+            job.contract,
+            seed=bench.seed,
+            thorough=job.thorough,
+            scales=job.scales,
+        ):
             if self._spared(draw):
                 continue
             exp = expected(bench.loaded, draw, job.contract)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -48,28 +48,50 @@ class _Step:
     shape: str
     distribution: str
     seed: int
+    scale: float = 1.0
+    """Of the values of floating inputs."""
 
 
 def plan(
-    loaded: LoadedOperator, contract: Contract, *, seed: int, thorough: bool
+    loaded: LoadedOperator,
+    contract: Contract,
+    *,
+    seed: int,
+    thorough: bool,
+    scales: Sequence[float] = (),
 ) -> Iterator[DrawInput]:
     """The draws of one judgement, cheap and decisive ones first.
 
+    `scales` of zero-mean inputs are those at which admission saw what it could not see at 1.
     A draw for which the reference is not finite does not count (`numerics.expected`).
     """
     states: dict[tuple[str, int], dict[str, torch.Tensor]] = {}
-    for step in _steps(loaded, contract, seed=seed, thorough=thorough):
+    heavy, *rest = _steps(loaded, contract, seed=seed, thorough=thorough)
+    larger = [replace(heavy, distribution=ZERO_MEAN, scale=s) for s in scales]
+    for step in (heavy, *rest[:1], *larger, *rest[1:]):
         key = (step.shape, step.seed)
         if key not in states:
             states = {key: parameters(loaded, step.shape, step.seed)}
         with one_thread():
-            made = _draw(loaded, step, states[key])
+            made = scaled(loaded, _draw(loaded, step, states[key]), step.scale)
         yield made
 
 
 def draw(loaded: LoadedOperator, shape: str, distribution: str, seed: int) -> DrawInput:
     """One draw, with parameters of the same seed."""
     return _draw(loaded, _Step(shape, distribution, seed), parameters(loaded, shape, seed))
+
+
+def scaled(loaded: LoadedOperator, made: DrawInput, scale: float) -> DrawInput:
+    """The draw with its real inputs multiplied; those of another domain stay."""
+    if scale == 1:
+        return made
+    known = domains_of(loaded, made.shape, made.inputs)
+    inputs = [
+        t * scale if d.kind == "real" and isinstance(t, torch.Tensor) else t
+        for t, d in zip(made.inputs, known, strict=True)
+    ]
+    return replace(made, inputs=inputs, distribution=f"{made.distribution}, times {scale:g}")
 
 
 def refill(loaded: LoadedOperator, shape: str, seed: int) -> list[Any]:

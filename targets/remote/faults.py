@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from data.records import Contract, Policy
-from targets.remote.draws import DrawInput, domains_of
+from targets.remote.draws import DrawInput, scaled
 from targets.remote.numerics import Expected, compare, expected
 from targets.remote.operator import LoadedOperator, OperatorFault
-from targets.remote.oracle import declared, rounded, to_bfloat16, to_float8
+from targets.remote.oracle import declared, rounded, to_bfloat16, to_float8, to_tf32
 from targets.remote.sizing import flatten, map_tensors
 
 SCALES = (1, 4, 16, 64, 256)
-"""Of the zero-mean inputs, for an operator that hides precision at some (JUDGE.md, section 2)."""
+"""Of the zero-mean inputs, for an operator that hides precision or branches (JUDGE.md, 2)."""
 PROBED_PARAMETERS = 12
 """Of deep networks only the first ones are dropped in turn."""
 
@@ -30,6 +30,8 @@ class Judged:
     draw: DrawInput
     expected: Expected
     outputs: list[object]
+    scale: float = 1.0
+    """Of the draw's inputs."""
 
 
 def judged(loaded: LoadedOperator, draw: DrawInput, contract: Contract) -> Judged | None:
@@ -84,38 +86,72 @@ def accepted(case: Judged, outputs: Any, contract: Contract) -> bool:
     return compare(case.expected, outputs, contract, places=False).ok
 
 
-def ignored(loaded: LoadedOperator, case: Judged, contract: Contract) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unseen:
     """Parameters that can be set to 0 and to 1 without being seen."""
+
+    ignored: tuple[str, ...] = ()
+    """Not a bit of the output changes."""
+    redundant: tuple[str, ...] = ()
+    """Only roundings change: the algebra takes them away."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.ignored + self.redundant
+
+
+def unseen(loaded: LoadedOperator, case: Judged, contract: Contract) -> Unseen:
+    """The parameters without effect, all others randomised."""
+    found: dict[bool, list[str]] = {True: [], False: []}
+    for name in probed_parameters(loaded, case):
+        results = [_with(loaded, case, name, constant) for constant in (0.0, 1.0)]
+        if all(accepted(case, r, contract) for r in results):
+            found[all(_equal(r, case.outputs) for r in results)].append(name)
+    return Unseen(ignored=tuple(found[True]), redundant=tuple(found[False]))
+
+
+def probed_parameters(loaded: LoadedOperator, case: Judged) -> list[str]:
+    """Names of the parameters that are dropped in turn."""
     names = [n for n, _ in loaded.skeleton(case.draw.shape).named_parameters()]
-    kept = [n for n in names[:PROBED_PARAMETERS] if case.draw.state[n].numel()]
-    return [n for n in kept if _unseen(loaded, case, contract, n)]
+    return [n for n in names[:PROBED_PARAMETERS] if case.draw.state[n].numel()]
 
 
-def _unseen(loaded: LoadedOperator, case: Judged, contract: Contract, name: str) -> bool:
-    for constant in (0.0, 1.0):
-        value = torch.full_like(case.draw.state[name], constant)
-        changed = replace(case.draw, state={**case.draw.state, name: value})
-        if not accepted(case, declared(loaded, changed), contract):
-            return False
-    return True
+def _with(loaded: LoadedOperator, case: Judged, name: str, constant: float) -> list[object]:
+    """The reference's outputs with one parameter constant."""
+    value = torch.full_like(case.draw.state[name], constant)
+    state = {**case.draw.state, name: value}
+    return declared(loaded, replace(case.draw, state=state))
 
 
-def planted(
-    loaded: LoadedOperator, case: Judged, redundant: list[str]
-) -> Iterator[tuple[str, list[object]]]:
-    """Faults that kernels really have, as outputs; dropping what is redundant is none."""
-    yield "last column unwritten", _each(case, _last_unwritten)
-    yield "last row unwritten", _each(case, lambda t: _last_unwritten(t.flatten()).view(t.shape))
-    yield "scaled by 1.01", _each(case, lambda t: t * 1.01 if _floating(t) else t + 1)
-    yield "one element wrong", _each(case, _one_wrong)
+def _equal(one: list[object], other: list[object]) -> bool:
+    pairs = zip(one, other, strict=True)
+    return all(torch.equal(a, b) if isinstance(a, Tensor) else a == b for a, b in pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """A fault that kernels really have, as outputs."""
+
+    kind: str
+    name: str
+    outputs: list[object]
+
+
+def planted(loaded: LoadedOperator, case: Judged, unseen_: Unseen) -> Iterator[Planted]:
+    """One fault after the other; dropping what is redundant is none."""
+    last_row = _each(case, lambda t: _last_unwritten(t.flatten()).view(t.shape))
+    wrong = _each(case, lambda t: t * 1.01 if _floating(t) else t + 1)
+    yield Planted(kind="tail", name="last column unwritten", outputs=_each(case, _last_unwritten))
+    yield Planted(kind="tail", name="last row unwritten", outputs=last_row)
+    yield Planted(kind="scale", name="scaled by 1.01", outputs=wrong)
+    yield Planted(kind="element", name="one element wrong", outputs=_each(case, _one_wrong))
     if any(_floating(o) for o in case.outputs):
-        yield "sign flipped", _each(case, torch.neg)
-    biases = (n for n in case.draw.state if n.rpartition(".")[2] == "bias")
-    bias = next((n for n in biases if n not in redundant), None)
-    if bias is not None:
-        zero = torch.zeros_like(case.draw.state[bias])
-        state = {**case.draw.state, bias: zero}
-        yield "bias dropped", declared(loaded, replace(case.draw, state=state))
+        yield Planted(kind="sign", name="sign flipped", outputs=_each(case, torch.neg))
+    for name in probed_parameters(loaded, case):
+        if name not in unseen_.names:
+            outputs = _with(loaded, case, name, 0.0)
+            if not _equal(outputs, case.outputs):
+                yield Planted(kind="parameter", name=f"{name} dropped", outputs=outputs)
 
 
 def downgraded(loaded: LoadedOperator, case: Judged, contract: Contract) -> list[object]:
@@ -131,32 +167,26 @@ def downgraded(loaded: LoadedOperator, case: Judged, contract: Contract) -> list
 
 
 def one_down(case: Judged, contract: Contract) -> Callable[[Tensor], Tensor]:
-    """bfloat16 for float32 and TF32, 3 bits for half types."""
+    """TF32 for float32, bfloat16 for TF32, 3 bits for half types."""
     half = any(g.dtype in ("float16", "bfloat16") for g in case.expected.goals)
-    return to_float8 if half or contract.policy is Policy.HALF else to_bfloat16
-
-
-def precision_decided(loaded: LoadedOperator, case: Judged, contract: Contract) -> bool:
-    """Whether the downgrade is refused at any scale of the inputs."""
-    return decided(loaded, case, contract) is not None
+    if half or contract.policy is Policy.HALF:
+        return to_float8
+    return to_bfloat16 if contract.policy is Policy.TF32 else to_tf32
 
 
 def decided(loaded: LoadedOperator, case: Judged, contract: Contract) -> Judged | None:
-    """The case at the first scale at which the downgrade is refused; None where it never is."""
+    """The case at the least scale at which the downgrade is refused; None where it never is."""
     for scale in SCALES:
         with suppress(OperatorFault):
-            scaled = case if scale == 1 else _scaled(loaded, case, contract, scale)
-            if scaled and not accepted(scaled, downgraded(loaded, scaled, contract), contract):
-                return scaled
+            larger = case if scale == 1 else _larger(loaded, case, contract, scale)
+            if larger and not accepted(larger, downgraded(loaded, larger, contract), contract):
+                return larger
     return None
 
 
-def _scaled(loaded: LoadedOperator, case: Judged, contract: Contract, scale: int) -> Judged | None:
-    known = domains_of(loaded, case.draw.shape, case.draw.inputs)
-    pairs = zip(case.draw.inputs, known, strict=True)
-    inputs = [t * scale if _floating(t) and d.kind == "real" else t for t, d in pairs]
-    name = f"{case.draw.distribution} times {scale}"
-    return judged(loaded, replace(case.draw, inputs=inputs, distribution=name), contract)
+def _larger(loaded: LoadedOperator, case: Judged, contract: Contract, scale: int) -> Judged | None:
+    found = judged(loaded, scaled(loaded, case.draw, scale), contract)
+    return replace(found, scale=float(scale)) if found else None
 
 
 def _floating(value: object) -> bool:

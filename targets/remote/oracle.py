@@ -33,6 +33,11 @@ def declared(loaded: LoadedOperator, draw: DrawInput) -> list[object]:
     return _forward(_model(loaded, draw), map_tensors(torch.clone, draw.inputs), [])
 
 
+def watched(loaded: LoadedOperator, draw: DrawInput, mode: TorchDispatchMode) -> list[object]:
+    """The same, each ATen call seen by `mode`."""
+    return _forward(_model(loaded, draw), map_tensors(torch.clone, draw.inputs), [mode])
+
+
 def rounded(
     loaded: LoadedOperator, draw: DrawInput, rounding: Callable[[Tensor], Tensor]
 ) -> list[object]:

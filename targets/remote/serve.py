@@ -16,6 +16,7 @@ import selectors
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,11 +68,32 @@ def _peaks(context: Context, device: Device) -> peaks.Probe:
 
 
 def _admit(context: Context, args: dict[str, Any]) -> object:
-    from targets.remote.admit import admit
+    from targets.remote.admit import Terms, admit
 
     operator, contract = decode(Operator, args["operator"]), decode(Contract, args["contract"])
-    probe = _peaks(context, decode(Device, args["device"]))
-    return admit(operator, contract, probe.card, probe.environment)
+    device = decode(Device, args["device"])
+    probe = _peaks(context, device)
+    job = MeasureJob(operator=operator, device=device, contract=contract, source="", pairs=0)
+    terms = Terms(
+        contract=contract,
+        card=probe.card,
+        environment=probe.environment,
+        cache=context.cache,
+        timed=_timer(context, job) if args.get("timed") else None,
+        insist=bool(args.get("insist")),
+    )
+    return admit(operator, terms)
+
+
+def _timer(context: Context, job: MeasureJob) -> Callable[[str], float] | None:
+    """Measures the faster stock form at a shape, in microseconds, where that is cheap: here."""
+    from targets.remote.accelerator import HOST, kind_of_device
+    from targets.remote.baseline import stock_us
+
+    assert context.zygote is not None
+    if kind_of_device(job.device) is not HOST:
+        return None
+    return partial(stock_us, job, context.zygote, context.cache)
 
 
 def _build(context: Context, args: dict[str, Any]) -> object:

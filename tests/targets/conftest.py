@@ -7,6 +7,9 @@ import pytest
 
 from tests.targets.rig import Rig
 
+collect_ignore = ["adversarial"]
+"""Neither imported nor read for doctests: they run behind walls only."""
+
 
 @pytest.fixture(scope="session")
 def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:

@@ -1,12 +1,13 @@
 """Operators that cannot tell right from wrong are refused before anything is spent on them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from data.records import Admission, Card, Contract, Operator
+from data.records import Admission, Card, Contract, Operator, Policy
 from data.verdict import Outcome
-from targets.remote.admit import admit
+from targets.remote.admit import Terms, admit
 
 CARD = Card(peak_gb_s=10.0, peak_tflop_s={"float32": 0.1}, cache_mib=1)
 
@@ -31,9 +32,17 @@ def source(body: str, inputs: str = "torch.randn(64, 32)", init: str = "pass") -
     return TEMPLATE.format(body=body, inputs=inputs, init=init)
 
 
-def admitted(text: str, baseline_us: dict[str, float] | None = None) -> Admission:
-    operator, environment = Operator(name="probe", source=text), {"torch": "2"}
-    return admit(operator, Contract(), CARD, environment, baseline_us=baseline_us)
+TERMS = Terms(contract=Contract(), card=CARD, environment={"torch": "2"})
+
+
+def admitted(text: str, terms: Terms = TERMS) -> Admission:
+    return admit(Operator(name="probe", source=text), terms)
+
+
+def share(admission: Admission) -> float:
+    assert admission.oracle is not None
+    assert admission.oracle.share is not None
+    return admission.oracle.share
 
 
 SOUND = source("F.gelu(self.fc(x))", init="self.fc = nn.Linear(32, 48)")
@@ -43,7 +52,7 @@ def test_sound_operator_is_admitted_with_all_that_is_known() -> None:
     """Sizes, floor, parameters, card and strength come with the admission."""
     admission = admitted(SOUND)
     assert admission.admitted
-    assert admission.oracle_strength == 1.0
+    assert share(admission) == 1.0
     (shape,) = admission.shapes
     assert (shape.name, shape.inputs[0].shape, shape.outputs[0].shape) == (
         "full",
@@ -123,7 +132,7 @@ def test_parameter_without_effect_is_marked() -> None:
     )
     admission = admitted(text)
     assert admission.admitted
-    assert "parameter fc.bias ignored" in admission.marks
+    assert "parameter fc.bias redundant" in admission.marks
     assert not any("n.weight" in mark or "n.bias" in mark for mark in admission.marks)
 
 
@@ -132,29 +141,33 @@ def test_hidden_precision_is_marked() -> None:
     admission = admitted(source("x * 1e6 + self.fc(x)", init="self.fc = nn.Linear(32, 32)"))
     assert admission.admitted
     assert "precision undecided" in admission.marks
-    assert admission.oracle_strength is not None
-    assert admission.oracle_strength < 1
+    assert share(admission) < 1
+
+
+def at(baseline_us: float) -> Terms:
+    return replace(TERMS, timed=lambda _: baseline_us)
 
 
 def test_baseline_at_the_floor_leaves_no_headroom() -> None:
     """Within 10 % of the floor nothing is spent; above it the operator is admitted."""
     text = source("x * 2", inputs="torch.randn(1024, 1024)")
     floor = 2 * 4 * 1024 * 1024 / 10e3
-    refused = admitted(text, baseline_us={"full": floor * 1.05})
+    refused = admitted(text, at(floor * 1.05))
     assert refused.outcome is Outcome.NOT_ADMITTED
     assert refused.reason.startswith("no headroom: the baseline is within 5% of the roofline floor")
-    assert admitted(text, baseline_us={"full": floor * 1.5}).admitted
-    below = admitted(text, baseline_us={"full": floor * 0.5})
+    assert admitted(text, at(floor * 1.5)).admitted
+    below = admitted(text, at(floor * 0.5))
     assert below.admitted
+    assert below.shapes[0].floor_us is None
     assert "baseline below the floor at 'full': cached, or a wrong count" in below.marks
 
 
 def test_seeing_operator_sees_every_planted_fault() -> None:
     """The built-in softmax shows tails, scale, sign and lower precision."""
     path = Path(__file__).parents[2] / "data" / "operators" / "softmax.py"
-    admission = admit(Operator(name="softmax", source=path.read_text()), Contract(), CARD, {})
+    admission = admitted(path.read_text())
     assert admission.admitted
-    assert admission.oracle_strength == 1.0
+    assert share(admission) == 1.0
     assert {s.name for s in admission.shapes} >= {"small", "full"}
     assert all(s.flops and s.floor_us for s in admission.shapes)
 
@@ -177,6 +190,58 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-    operator = Operator(name="classes", source=source)
-    admission = admit(operator, Contract(), Card(peak_gb_s=20.0), {})
+    admission = admitted(source, replace(TERMS, card=Card(peak_gb_s=20.0)))
     assert admission.admitted, admission.reason
+
+
+def test_a_branch_that_official_inputs_hide_is_taken_at_a_larger_scale() -> None:
+    """A judgement then draws at that scale; a branch that nothing takes is named."""
+    hidden = admitted(source("self.fc(x).clamp(-8, 8)", init="self.fc = nn.Linear(32, 16)"))
+    assert hidden.oracle is not None
+    assert "branch clamp 1 hidden from the official inputs" in hidden.marks
+    assert hidden.scales
+    dead = admitted(source("F.relu(torch.sigmoid(x)) * 2"))
+    assert "dead branch relu 1" in dead.marks
+
+
+def test_a_slightly_lower_precision_counts_as_a_fault() -> None:
+    """The planted downgrade is TF32, the next one below float32, not bfloat16."""
+    text = source(
+        "self.fc(x).sigmoid().sum(1)", "torch.rand(64, 512)", "self.fc = nn.Linear(512, 4096)"
+    )
+    admission = admitted(text)
+    assert admission.oracle is not None
+    assert admission.oracle.precision_scale != 1.0
+
+
+def test_official_inputs_that_accept_zeros_are_marked() -> None:
+    """All zero by the recipe's own values, sound with others: admitted, and said."""
+    admission = admitted(source("F.relu(x - 2)", "torch.rand(64, 32)"))
+    assert admission.admitted
+    assert any(mark.startswith("official inputs alone accept") for mark in admission.marks)
+
+
+def test_an_operator_too_large_for_the_device_is_probed_when_asked() -> None:
+    """Its outcome stays; the report says how well it could be judged."""
+    slow = replace(TERMS, card=Card(peak_gb_s=10.0, peak_tflop_s={"float32": 1e-6}))
+    assert admitted(SOUND, slow).oracle is None
+    insisted = admitted(SOUND, replace(slow, insist=True))
+    assert insisted.outcome is Outcome.TOO_LARGE
+    assert insisted.oracle is not None
+    ill = admitted(source("(x @ x.T) * 0"), replace(slow, insist=True))
+    assert ill.outcome is Outcome.TOO_LARGE
+    assert "not admitted elsewhere: ill-posed" in ill.reason
+
+
+def test_findings_are_kept_by_content(tmp_path: Path) -> None:
+    """A second admission probes nothing; other terms probe again."""
+    terms = replace(TERMS, cache=tmp_path)
+    first = admitted(SOUND, terms)
+    (kept,) = (tmp_path / "admissions").iterdir()
+    kept.write_text(kept.read_text().replace('"dead": []', '"dead": ["told"]'))
+    again = admitted(SOUND, terms)
+    assert again.oracle is not None
+    assert again.oracle.dead == ("told",)
+    assert replace(again, oracle=first.oracle, seconds=first.seconds) == first
+    admitted(SOUND, replace(terms, contract=Contract(policy=Policy.TF32)))
+    assert len(list((tmp_path / "admissions").iterdir())) == 2

@@ -40,7 +40,10 @@ class Bench:
         self.jobs: list[MeasureJob] = []
         self.held = False
 
-    async def admit(self, operator: Operator, contract: Contract, device: Device) -> Admission:
+    async def admit(
+        self, operator: Operator, contract: Contract, device: Device, *, timed: bool = False
+    ) -> Admission:
+        assert not timed
         self.admitted.append(operator.name)
         return self.admission
 
