@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from data.records import MeasureJob, digest
+from targets.remote.allowance import Allowance
 from targets.remote.bench import COMPILED, EAGER, Bench
 from targets.remote.draws import parameters, refill
 from targets.remote.operator import LoadedOperator, OperatorFault
@@ -77,6 +78,8 @@ def stock_us(job: MeasureJob, zygote: Zygote, cache: Path, shape: str) -> float:
         cache=cache,
         deadline=time.monotonic() + job.deadline_s,
         seed=0,
+        candidates=Allowance(job.deadline_s),
+        baselines=Allowance(job.deadline_s),
     )
     try:
         choice = choose(bench, shape)
