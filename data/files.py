@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from data import mirror
 from data.errors import LedgerError
 from data.records import digest
 from data.rows import Row
@@ -46,6 +47,8 @@ class Loaded:
 def ensure_writable(root: Path) -> None:
     """Writes and removes a small file; LedgerError when that fails."""
     temporary = root / ".tmp" / f"{uuid.uuid4().hex}.probe"
+    mirror.push(root, temporary, b"")
+    mirror.drop(root, temporary)
     try:
         temporary.parent.mkdir(parents=True, exist_ok=True)
         _write_synced(temporary, bytes(ROW_BYTES))
@@ -67,7 +70,9 @@ def write(root: Path, path: Path, rows: pa.Table) -> None:
     try:
         temporary.parent.mkdir(parents=True, exist_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_synced(temporary, _bytes(rows))
+        content = _bytes(rows)
+        _write_synced(temporary, content)
+        mirror.push(root, path, content)
         temporary.replace(path)
         _sync_folder(path.parent)
     except OSError as error:
@@ -102,6 +107,7 @@ def load(root: Path, table: Table, folder: str, schema: pa.Schema) -> list[Loade
     A compaction may replace files while we look. So we list again until nothing has vanished and
     no merged file is new; one listing may miss both the old file and the merged one.
     """
+    mirror.pull(root, root / table.name / folder)
     seen: dict[Path, Loaded | None] = {}
     first = True
     while True:
@@ -148,6 +154,7 @@ def sweep(root: Path) -> None:
 def _remove(root: Path, paths: Iterable[Path]) -> None:
     try:
         for path in paths:
+            mirror.drop(root, path)
             path.unlink(missing_ok=True)
     except OSError as error:
         raise unwritable(root, error) from error

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from data import mirror
 from data.errors import MachineError, MisuseError
 from data.operator import find
 from data.records import Contract, LibraryPolicy, Policy, Settings, ShapePolicy
@@ -48,7 +49,7 @@ def compose(asked: Asked) -> Campaign:
     campaign = Campaign(
         run_id="",
         epoch=asked.epoch,
-        runs=str(Path(asked.runs).absolute()),
+        runs=str(mirror.folder(asked.runs).absolute()),
         operators=operators,
         devices=chosen,
         contract=Contract(policy=word(Policy, "contract", asked.policy)),
