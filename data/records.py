@@ -326,6 +326,8 @@ class Timing:
     """True where all input sets together fit the last-level cache."""
     samples_us: tuple[float, ...] = ()
     """Raw candidate times, in order."""
+    allocation: float = 1.0
+    """Further gain from memory that only the baseline takes anew; `ratio` is without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,7 @@ def _speed(contract: Contract, run: RunResult) -> Judgement:
     baseline = " / ".join(dict.fromkeys(t.baseline for t in run.timings))
     return Judgement(
         verdict=Verdict.FASTER if faster else Verdict.CORRECT,
-        reason="; ".join((_said(mean, low, high, baseline), *notes)),
+        reason="; ".join((_said(mean, low, high, baseline), *_reuse(run.timings), *notes)),
         needs_review=bool(notes) or mean > REVIEW_ABOVE,
         speedup=mean,
         low=low,
@@ -139,6 +139,12 @@ def _speed(contract: Contract, run: RunResult) -> Judgement:
 
 def _said(mean: float, low: float, high: float, baseline: str) -> str:
     return f"{mean:.2f}x over {baseline}, 95 % interval {low:.2f} to {high:.2f}"
+
+
+def _reuse(timings: tuple[Timing, ...]) -> tuple[str, ...]:
+    """What was gained by keeping memory, which is legal and no speed of the kernel."""
+    share = _geometric([t.allocation for t in timings])
+    return (f"memory that it reuses gives {share:.2f}x more",) if share > FASTER_ABOVE else ()
 
 
 def _notes(contract: Contract, run: RunResult) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """A heap that keeps the pages it has: fresh ones cost more than most of the judge's arithmetic."""
 
 import ctypes
+import mmap
+import time
 from contextlib import suppress
 
 _MMAP_THRESHOLD, _TRIM_THRESHOLD, _TOP_PAD = -3, -1, -2
@@ -9,6 +11,8 @@ LARGEST = 1 << 30
 """Tensors up to here come from the heap: a 32 MB one by mmap faults 8,192 times each time."""
 KEPT = (1 << 31) - 1
 PAD = 64 << 20
+PROBE = 4 << 20
+_ONES = b"\1" * (PROBE // mmap.PAGESIZE)
 
 
 def keep_pages() -> None:
@@ -17,3 +21,17 @@ def keep_pages() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for name, value in ((_MMAP_THRESHOLD, LARGEST), (_TRIM_THRESHOLD, KEPT), (_TOP_PAD, PAD)):
             mallopt(name, value)
+
+
+def page_seconds() -> float:
+    """What writing to a page costs more when it is new, on one thread; the least of a few tries."""
+    return min(_page_seconds() for _ in range(3))
+
+
+def _page_seconds() -> float:
+    with mmap.mmap(-1, PROBE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        times = [time.perf_counter()]
+        for _ in range(2):
+            memory[:: mmap.PAGESIZE] = _ONES
+            times.append(time.perf_counter())
+    return max(times[1] - times[0] - (times[2] - times[1]), 0.0) / len(_ONES)

@@ -13,18 +13,21 @@ T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 
 TURN_S = 0.008
 BLOCKS = 6
 """A pair: more pairs narrow the interval, more blocks hardly (JUDGE.md, section 4)."""
-PAIR_S = 1.5
+PAIR_S = 0.05
 """Calls of one side and pair may take so long; fewer blocks then, never below LEAST_BLOCKS."""
 LEAST_BLOCKS = 4
 SINGLE_S = 0.001
 """Calls from here on go one by one; shorter ones in batches (the messages take up to 100 us)."""
 BATCH = 16
 DEVICE_TURN_S = 0.005
+DEVICE_PAIR_S = 1.5
 DEVICE_BYTES = 8 << 30
 """Inputs and answers of one side; the staged contents take as much again."""
 DEVICE_LEAST, DEVICE_MOST = 20, 256
 """Different inputs a batch where a call is short (JUDGE.md, section 4, item 10)."""
 LEAST_NET = 0.02
+FEW_PAGES = 16
+"""A call that maps no more is no matter: 10 us."""
 SETS = 3
 SETS_BYTES = 128 << 20
 CANDIDATE, PARENT = "candidate", "parent"
@@ -55,6 +58,10 @@ class PairTimes:
     """Cost of the messages, included in the times."""
     nulls: dict[str, list[float]] = field(default_factory=dict)
     """By side: what messages and copies cost on a device; `ratio` and `each` are without it."""
+    faults: dict[str, list[float]] = field(default_factory=dict)
+    """By side: pages mapped anew a call, one entry a turn."""
+    page_s: float = 0.0
+    """What mapping one page takes here."""
     void: bool = False
 
     def ratio(self, over: str, under: str) -> float:
@@ -65,12 +72,26 @@ class PairTimes:
         """
         blocks = (self._net(name, self.blocks[name]) for name in (over, under))
         first, second = map(statistics.median, blocks)
-        return first / second
+        return self._without_pages(first, over, under) / second
+
+    def allocation(self, over: str, under: str) -> float:
+        """How much of the gain is memory that one side takes anew and the other has: a ratio."""
+        first = statistics.median(self._net(over, self.blocks[over]))
+        return first / self._without_pages(first, over, under)
+
+    def _without_pages(self, seconds: float, over: str, under: str) -> float:
+        """A side's time without the pages that only it maps: reuse is legal, but not speed."""
+        pages = [statistics.median(self.faults.get(name, [0.0])) for name in (over, under)]
+        excess = pages[0] - pages[1]
+        if excess < FEW_PAGES:
+            return seconds
+        return max(seconds - excess * self.page_s, LEAST_NET * seconds)
 
     def ratios(self, over: str, under: str) -> list[float]:
         """One a block."""
         both = (self._net(name, self.blocks[name]) for name in (over, under))
-        return [a / b for a, b in zip(*both, strict=True)]
+        pairs = zip(*both, strict=True)
+        return [self._without_pages(a, over, under) / b for a, b in pairs]
 
     def each(self, side: str) -> list[float]:
         """Seconds of each call."""
@@ -86,7 +107,7 @@ class PairTimes:
 
 def form_of(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> Form:
     """The form for a baseline that takes `call_s`, `size` bytes of inputs and such an answer."""
-    blocks = max(LEAST_BLOCKS, min(BLOCKS, int(PAIR_S / max(call_s, TURN_S))))
+    blocks = BLOCKS if BLOCKS * max(2 * call_s, TURN_S) <= PAIR_S else LEAST_BLOCKS
     if call_s >= SINGLE_S or not answer:
         sets = max(1, min(SETS, SETS_BYTES // size))
         messages = max(1, min(8, round(TURN_S / call_s)))
@@ -103,7 +124,7 @@ def device_form(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> For
 
     Two processes on one device take turns: each change costs about 0.2 ms, whatever they do.
     """
-    blocks = max(LEAST_BLOCKS, min(BLOCKS, int(PAIR_S / max(call_s, DEVICE_TURN_S))))
+    blocks = max(LEAST_BLOCKS, min(BLOCKS, int(DEVICE_PAIR_S / max(call_s, DEVICE_TURN_S))))
     room = max(1, DEVICE_BYTES // (size + sum(t.numel() * t.element_size() for t in answer)))
     least = DEVICE_LEAST if call_s < SINGLE_S else 1
     batch = max(1, min(DEVICE_MOST, room, max(least, math.ceil(DEVICE_TURN_S / call_s))))

@@ -5,6 +5,7 @@ after it, and what lies ready before the start could be computed before. So a fe
 input come with the start signal, and where the judge looks is told to nobody.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -47,7 +48,31 @@ class Answer:
         return [t.clone() for t in side.slots.tensors[call * width : (call + 1) * width]]
 
 
-def time_call(side: Side, content: Content, index: int, where: Sequence[float]) -> Answer:
+class Given:
+    """What one timed message computes on, and where its answer is looked at."""
+
+    def __init__(self, index: int, contents: list[Content]) -> None:
+        self.index, self.contents, self.where = index, contents, fractions()
+        self.known: int | None = None
+        """Which of them the oracle knows."""
+
+    def insert(self, content: Content, rng: random.Random) -> None:
+        self.known = rng.randrange(len(self.contents))
+        self.contents[self.known] = content
+
+
+def time_message(side: Side, given: Given, *, slots: bool) -> Answer:
+    """The contents go to their places; then the clock runs."""
+    assert side.arena is not None
+    first = 0 if slots else given.index
+    for k, content in enumerate(given.contents):
+        content.into(side.arena, first + k)
+    if slots:
+        return _timed_batch(side, given.contents, given.where, "batch")
+    return _time_call(side, given.contents[0], first, given.where)
+
+
+def _time_call(side: Side, content: Content, index: int, where: Sequence[float]) -> Answer:
     """One call; its outputs stay in the child's memory until the next."""
     start = message({"op": "call", "set": index})
     assert side.arena is not None
@@ -60,14 +85,10 @@ def time_call(side: Side, content: Content, index: int, where: Sequence[float]) 
     return Answer(perf_counter() - began, index, pieces, tuple(looked), places)
 
 
-def time_batch(side: Side, contents: Sequence[Content], where: Sequence[float]) -> Answer:
-    """A call for each content, each answer copied to the judge's memory before the next call."""
-    return _timed_batch(side, contents, where, "batch")
-
-
 def _timed_batch(
     side: Side, contents: Sequence[Content], where: Sequence[float], op: str
 ) -> Answer:
+    """A call for each content, each answer copied to the judge's memory before the next call."""
     start = message({"op": op, "calls": len(contents)})
     assert side.arena is not None
     assert side.slots is not None

@@ -24,6 +24,7 @@ from targets.remote.baseline import Choice
 from targets.remote.bench import COMPILED, Bench
 from targets.remote.contents import Content, Contents
 from targets.remote.draws import parameters
+from targets.remote.heap import page_seconds
 from targets.remote.output import SideFault
 from targets.remote.pairs import (
     CANDIDATE,
@@ -34,10 +35,9 @@ from targets.remote.pairs import (
     form_of,
     spread,
 )
-from targets.remote.pieces import fractions
 from targets.remote.processes import minor_faults
 from targets.remote.side import Side
-from targets.remote.stopwatch import Answer, time_batch, time_call, time_null
+from targets.remote.stopwatch import Answer, Given, time_message, time_null
 
 WARM_UP_S = 1.0
 SETTLED = 0.9
@@ -65,6 +65,7 @@ class Race:
         self._random = random.Random(bench.seed + 13)
         self._stood: dict[str, int] = {}
         self._arenas: dict[str, Arena] = {}
+        self._page_s = page_seconds()
         self._full = {0, self._random.randrange(max(1, bench.job.pairs))}
         """Pairs in which the known content is verified in full."""
 
@@ -145,6 +146,7 @@ class Race:
             warm=self.form.sets * self.contents.bytes
             < (self.bench.kind.cache_bytes() or cache_bytes()),
             samples_us=samples,
+            allocation=statistics.median(p.allocation(base, CANDIDATE) for p in pairs),
         )
 
     def _pair(self, number: int) -> PairTimes:
@@ -153,7 +155,7 @@ class Race:
             for side in sides:
                 with self._blamed(side.name):
                     self._ready(side)
-            times = PairTimes()
+            times = PairTimes(page_s=self._page_s)
             self._blocks(sides, times, full=number in self._full or self.audit.everywhere)
             return times
 
@@ -213,7 +215,8 @@ class Race:
         self._touch(side, until)
         best, settled = math.inf, 0
         while time.monotonic() < until and settled < 2:
-            took = self._message(side, _Given(0, self._fresh())).seconds
+            given = Given(0, self._fresh())
+            took = time_message(side, given, slots=self.form.slots).seconds
             settled = settled + 1 if took > SETTLED * best else 0
             best = min(best, took)
 
@@ -222,7 +225,7 @@ class Race:
         number, before = 0, -FEW_FAULTS
         while time.monotonic() < until:
             now = minor_faults(side.child.pid)
-            if number > self.form.sets and now - before < FEW_FAULTS:
+            if number >= self.form.sets and now - before < FEW_FAULTS:
                 return
             before = now
             side.call(number % self.form.sets)
@@ -238,7 +241,7 @@ class Race:
         try:
             for block in range(self.form.blocks):
                 numbers = range(block * self.form.messages, (block + 1) * self.form.messages)
-                turn = [_Given(n % self.form.sets, self._fresh()) for n in numbers]
+                turn = [Given(n % self.form.sets, self._fresh()) for n in numbers]
                 at = known - numbers.start
                 if full and 0 <= at < len(turn):
                     turn[at].insert(self.audit.known, self._random)
@@ -254,7 +257,7 @@ class Race:
             gc.enable()
             torch.set_num_threads(threads)
 
-    def _agree(self, turn: Sequence["_Given"], answers: dict[str, list[Answer]]) -> None:
+    def _agree(self, turn: Sequence[Given], answers: dict[str, list[Answer]]) -> None:
         base = answers[self.choice.name]
         for given, mine, theirs in zip(turn, answers[CANDIDATE], base, strict=True):
             self.audit.sampled(given.contents, mine, theirs)
@@ -262,14 +265,15 @@ class Race:
     def _fresh(self) -> list[Content]:
         return [self.contents.fresh() for _ in range(self.form.batch)]
 
-    def _turn(self, side: Side, turn: Sequence["_Given"], times: PairTimes) -> list[Answer]:
+    def _turn(self, side: Side, turn: Sequence[Given], times: PairTimes) -> list[Answer]:
         """One side's turn of a block: a call to wake up, then the timed messages."""
         times.void |= side.child.cpu_ns() - self._stood[side.name] > FROZEN_NS
         side.thaw()
         side.call()
         answers = []
+        faults = minor_faults(side.child.pid)
         for given in turn:
-            answer = self._message(side, given)
+            answer = time_message(side, given, slots=self.form.slots)
             answers.append(answer)
             if side.name == CANDIDATE and given.known is not None:
                 self.audit.full(side, answer, given.known)
@@ -278,20 +282,13 @@ class Race:
             times.nulls.setdefault(side.name, []).append(null)
         side.freeze()
         self._stood[side.name] = side.child.cpu_ns()
+        calls = len(turn) * self.form.batch
+        faults = minor_faults(side.child.pid) - faults
+        times.faults.setdefault(side.name, []).append(faults / calls)
         seconds = [a.seconds / self.form.batch for a in answers]
         times.blocks.setdefault(side.name, []).append(statistics.median(seconds))
         times.raw.setdefault(side.name, []).extend(seconds)
         return answers
-
-    def _message(self, side: Side, given: "_Given") -> Answer:
-        """The contents go to their places; then the clock runs."""
-        first = 0 if self.form.slots else given.index
-        assert side.arena is not None
-        for k, content in enumerate(given.contents):
-            content.into(side.arena, first + k)
-        if self.form.slots:
-            return time_batch(side, given.contents, given.where)
-        return time_call(side, given.contents[0], first, given.where)
 
     def _null(self, side: Side) -> float:
         """Seconds a call of messages, hand-over and sample alone."""
@@ -300,16 +297,3 @@ class Race:
         contents = self._fresh()
         taken = [time_null(side, contents) for _ in range(20)]
         return statistics.median(taken) / self.form.batch
-
-
-class _Given:
-    """What one timed message computes on, and where its answer is looked at."""
-
-    def __init__(self, index: int, contents: list[Content]) -> None:
-        self.index, self.contents, self.where = index, contents, fractions()
-        self.known: int | None = None
-        """Which of them the oracle knows."""
-
-    def insert(self, content: Content, rng: random.Random) -> None:
-        self.known = rng.randrange(len(self.contents))
-        self.contents[self.known] = content

@@ -165,3 +165,11 @@ def test_gain_over_parent_is_the_mean_of_timed_shapes() -> None:
     some = judged(ran(timing("a", parent_ratio=2.0), timing("b", parent_ratio=0.5), timing("c")))
     assert some.gain_over_parent == pytest.approx(1.0)
     assert judged(ran(timing())).gain_over_parent is None
+
+
+def test_reused_memory_is_told_but_not_counted() -> None:
+    """The ratio is without it already; the reason says how much more it gives."""
+    verdict = judged(ran(timing(ratio=1.0, allocation=3.0)))
+    assert verdict.verdict is Verdict.CORRECT
+    assert verdict.speedup == pytest.approx(1.0)
+    assert "memory that it reuses gives 3.00x more" in verdict.reason

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from data.errors import MachineError
-from data.records import Operator, RunStatus
+from data.records import BuildResult, Contract, LibraryPolicy, Operator, RunStatus
+from data.verdict import Verdict, judge
 from targets.remote.arena import Arena
 from targets.remote.contents import Contents, written
 from targets.remote.operator import LoadedOperator
@@ -123,3 +124,49 @@ def test_a_baseline_that_dies_in_a_pair_is_the_worlds_fault(rig: Rig) -> None:
     dying = dying.replace("import torch\n", "import sys, torch\nN, M = [], __name__[:1]\n", 1)
     with pytest.raises(MachineError, match="failed while it was timed"):
         rig.measure(HONEST, dying.replace("M == 'f'", "'candidate' in __name__"), pairs=2)
+
+
+MAPPED = """
+import mmap, torch
+from torch import nn
+KEPT = {{}}
+def fresh(x):
+    return torch.frombuffer(mmap.mmap(-1, x.nbytes), dtype=x.dtype).view_as(x)
+class {name}(nn.Module):
+    def forward(self, x):
+        o = {memory}
+        return torch.neg(x, out=o)
+def get_inputs():
+    return [torch.randn(1024, 1024)]
+def get_init_inputs():
+    return []
+"""
+
+
+def test_memory_that_is_reused_is_no_speed(rig: Rig) -> None:
+    """Identical kernels: one maps its output anew, the other keeps it; the gain stands apart."""
+    operator = MAPPED.format(name="Model", memory="fresh(x)")
+    keeps = MAPPED.format(
+        name="ModelNew", memory="KEPT[0] if KEPT else KEPT.setdefault(0, fresh(x))"
+    )
+    contract = Contract(library=LibraryPolicy.ALLOWED)
+    result = rig.measure(keeps, operator, pairs=3, contract=contract, deadline_s=90.0)
+    assert result.status is RunStatus.RAN, result.detail
+    (timing,) = result.timings
+    assert timing.allocation > 1.0
+    ruling = judge(contract, BuildResult(ok=True, route="one-phase"), result)
+    assert ruling.verdict is Verdict.CORRECT, ruling
+
+
+def test_helpers_that_burn_while_the_baseline_runs_gain_nothing(rig: Rig) -> None:
+    """They stand still with their parent: identical kernels stay identical."""
+    loop = "['sh', '-c', 'while :; do :; done']"
+    burn = f"import subprocess\nfor _ in range(2): subprocess.Popen({loop})"
+    result = rig.measure(
+        ADD.replace("class Model(", f"{burn}\nclass ModelNew("),
+        contract=Contract(library=LibraryPolicy.ALLOWED),
+        pairs=3,
+        deadline_s=90.0,
+    )
+    assert result.status is RunStatus.RAN, result.detail
+    assert all(t.low < 1.02 for t in result.timings), result.timings
