@@ -111,6 +111,12 @@ class Target(Protocol):
     ) -> Profile:
         """What the analyst reads of a candidate that was timed at `shape`."""
 
+    def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
+        """Runs `program` under the vendor's profiler; empty where there is none."""
+
+    def parse_profile(self, text: str) -> Profile:
+        """What that command printed. MachineError, in one line, when nothing of it can be read."""
+
     def brief(self, device: Device) -> Brief:
         """What the generator must know: rules, flags and one verified example."""
 

@@ -1,9 +1,11 @@
 """The plain CPU: C++ with OpenMP through g++ or clang++."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from data.errors import MachineError
 from data.records import (
     Admission,
     Brief,
@@ -100,6 +102,12 @@ class CpuTarget:
             metrics=(*roofline.metrics(admission, shape, run), *build.metrics),
             remarks=build.remarks,
         )
+
+    def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
+    def parse_profile(self, text: str) -> Profile:
+        raise MachineError(f"the processor has no profiler here; got {len(text)} characters")
 
     def brief(self, device: Device) -> Brief:
         guide = (EXAMPLES / "guide.md").read_text()

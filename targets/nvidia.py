@@ -17,12 +17,15 @@ from data.records import (
     RunResult,
     Shape,
 )
-from targets import diagnostics, nvidia_launch, nvrtc, ptxas, roofline
+from targets import cards, diagnostics, ncu, nvidia_launch, nvrtc, ptxas, roofline, torch_trace
 from targets.base import Capabilities, Program, Report
+from targets.occupancy import Occupancy, occupancy
 from targets.remote.kforge_launch import Half
 
 EXAMPLES = Path(__file__).parent / "examples"
 NVRTC = "nvrtc"
+THREADS = 256
+"""Of a group, for the occupancy before anything was launched."""
 
 
 @cache
@@ -75,6 +78,11 @@ class NvidiaTarget:
             for n, v in values.items()
             if v
         ]
+        shares = [o.share for u in found if (o := _occupancy(u)) is not None]
+        if shares:
+            source = f"ptxas, groups of {THREADS} threads"
+            term = METRICS["theoretical_occupancy"]
+            metrics.append(Metric(name=term.name, value=min(shares), unit=term.unit, source=source))
         return Report(metrics=tuple(metrics), remarks=tuple(map(_remark, found)))
 
     def readable(self, text: str) -> str:
@@ -87,6 +95,13 @@ class NvidiaTarget:
             metrics=(*roofline.metrics(admission, shape, run), *build.metrics),
             remarks=build.remarks,
         )
+
+    def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
+        return ncu.command(program)
+
+    def parse_profile(self, text: str) -> Profile:
+        """The table of ncu, or a trace of torch.profiler where counters are refused."""
+        return torch_trace.profile(text) if text.lstrip().startswith("{") else ncu.profile(text)
 
     def brief(self, device: Device) -> Brief:
         folder = EXAMPLES / "cuda"
@@ -116,11 +131,30 @@ class NvidiaTarget:
 NVIDIA = NvidiaTarget()
 
 
+def _occupancy(usage: ptxas.Usage) -> Occupancy | None:
+    """With groups of THREADS, since the report does not know the launch; None without a card."""
+    sheet = cards.for_arch(usage.arch)
+    if sheet is None:
+        return None
+    return occupancy(
+        sheet.limits,
+        registers=usage.registers,
+        shared_bytes=usage.shared_bytes,
+        threads=THREADS,
+    )
+
+
 def _remark(usage: ptxas.Usage) -> str:
     spills = usage.spill_load_bytes + usage.spill_store_bytes
+    fits = _occupancy(usage)
     parts: Sequence[str] = [
         f"{usage.registers} registers",
         f"{usage.shared_bytes} bytes of static shared memory",
         *([f"{spills} bytes of spills"] if spills else []),
+        *(
+            [f"occupancy {fits.share:.0%} at {THREADS} threads, limited by {fits.limit}"]
+            if fits
+            else []
+        ),
     ]
     return f"{usage.kernel}: {', '.join(parts)}"

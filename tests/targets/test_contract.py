@@ -1,14 +1,19 @@
 """What every target must do, whatever its vendor."""
 
 import ast
+import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from data.errors import MachineError
+from data.metrics import METRICS
 from data.records import Device
 from targets import TARGETS
 from targets.base import Target
 
+CASES = Path(__file__).parent / "cases"
 ALL = pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
 
 
@@ -25,6 +30,41 @@ def test_empty_and_garbage_output_is_no_fault(target: Target) -> None:
         assert isinstance(target.parse_report(text).remarks, tuple)
         assert isinstance(target.readable(text), str)
     assert target.parse_diagnostics("") == ()
+
+
+@ALL
+def test_unreadable_profile_is_one_clear_line(target: Target) -> None:
+    """A profiler's output that holds nothing ends in the world's fault, never in a crash."""
+    for text in ("", "\n", "x" * 1000, '"ID","Kernel Name"\n', "{", "==ERROR== no\n", "\x00;\n"):
+        with pytest.raises(MachineError) as caught:
+            target.parse_profile(text)
+        assert "\n" not in str(caught.value)
+
+
+@ALL
+def test_metrics_are_words_of_the_vocabulary(target: Target) -> None:
+    """What the recorded outputs of this target give is named and measured as everywhere."""
+    for path in sorted((CASES / target.name).glob("*.json")):
+        text = json.loads(path.read_text())["output"]
+        metrics = target.parse_report(text).metrics
+        with suppress(MachineError):
+            metrics += target.parse_profile(text).metrics
+        for metric in metrics:
+            assert metric.unit == METRICS[metric.name].unit
+            assert metric.source
+
+
+@ALL
+def test_cut_off_output_is_no_fault(target: Target) -> None:
+    """A recorded output that ends anywhere is read as far as it goes, or refused in one line."""
+    for path in sorted((CASES / target.name).glob("*.json")):
+        text = json.loads(path.read_text())["output"]
+        for end in range(0, len(text), max(len(text) // 40, 1)):
+            target.parse_diagnostics(text[:end])
+            target.parse_report(text[:end])
+            target.readable(text[:end])
+            with suppress(MachineError):
+                target.parse_profile(text[:end])
 
 
 @ALL
