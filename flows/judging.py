@@ -7,10 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from data.files import ensure_writable
+from targets.machines.spool import SpoolMachine
 from tasks import devices
 from tasks.judgement import Ruling, Terms, exit_code, rulings
 from tasks.machines import close_machines, machine_for
 from tasks.pages import interval
+from tasks.rehearsal import rehearse
 from tasks.subjects import Subject
 
 
@@ -25,7 +27,10 @@ async def _judge(given: tuple[Subject, ...], terms: Terms, runs: Path, *, as_jso
     (device,) = devices.find((terms.device,))
     verdicts: list[str] = []
     try:
-        async for ruling in rulings(machine_for(device, runs), given, terms):
+        machine = machine_for(device, runs)
+        if isinstance(machine, SpoolMachine):
+            await rehearse(machine, given, terms)
+        async for ruling in rulings(machine, given, terms):
             verdicts.append(ruling.verdict)
             print(json.dumps(asdict(ruling)) if as_json else _line(ruling), flush=True)
             if len(given) > 1:

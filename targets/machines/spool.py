@@ -7,18 +7,18 @@ folder stands in `targets/remote/spool.py`.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePath
 from typing import Any, NoReturn
 
-from data.codec import encode
+from data.codec import dumps, encode
 from data.errors import MachineError
 from data.records import Device, Pair
 from targets.machines import archive
 from targets.machines.base import Completed
 from targets.machines.judged import Judged
-from targets.remote.jobs import Ask, Job
+from targets.remote.jobs import Ask, Job, digest
 from targets.remote.spool import NEWEST, Spool
 
 PATIENCE_S = 30.0
@@ -46,6 +46,8 @@ class SpoolMachine(Judged):
         self.spool = Spool(folder)
         self._patience_s, self._clock = patience_s, clock
         self._sign = clock()
+        self._expected: dict[str, tuple[Job, int]] = {}
+        """By request: the job that holds it, and its place there."""
 
     async def run(self, command: tuple[str, ...], deadline_s: float) -> Completed:
         """MachineError: a spool takes jobs for the judge only."""
@@ -69,25 +71,33 @@ class SpoolMachine(Judged):
     async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
         """The answer as it came back; Waiting when nobody works. The deadline is the worker's."""
         del deadline_s
-        (answer,) = await self.ask((Ask(op=op, args=encode(args)),), subject=op)
-        return answer
+        ask = Ask(op=op, args=encode(args))
+        job, number = self._expected.get(_key(ask)) or (self._post((ask,)), 0)
+        while len(rows := self.spool.rows(job)) <= number:
+            self.check()
+            await asyncio.sleep(LOOK_S)
+        return rows[number].answer
+
+    def expect(self, asks: Sequence[Ask]) -> None:
+        """Posts what will be asked at once, a job an operator: none waits for another's answer."""
+        jobs: dict[str, list[Ask]] = {}
+        for ask in asks:
+            jobs.setdefault(dumps(ask.args["operator"]), []).append(ask)
+        for together in jobs.values():
+            job = self._post(tuple(together))
+            self._expected |= {_key(ask): (job, n) for n, ask in enumerate(together)}
 
     def close(self) -> None:
         """Nothing was started."""
 
-    async def ask(self, asks: tuple[Ask, ...], *, subject: str) -> tuple[Any, ...]:
-        """The answers to requests that belong together, in order; None where one was left out."""
-        job = self.post(
-            Job(archive=archive.identity(), device=self.device, asks=asks, subject=subject)
-        )
-        while not self.spool.ended(job):
-            self.check()
-            await asyncio.sleep(LOOK_S)
-        return tuple(row.answer for row in self.spool.rows(job))
-
     def pair(self, pair: Pair) -> Job:
         """The job that ports the pair there, posted unless it is."""
         return self.post(Job(archive=archive.identity(), device=pair.device, pair=pair))
+
+    def _post(self, asks: tuple[Ask, ...]) -> Job:
+        subject = str(asks[0].args.get("operator", {}).get("name", asks[0].op))
+        own = archive.identity()
+        return self.post(Job(archive=own, device=self.device, asks=asks, subject=subject))
 
     def post(self, job: Job) -> Job:
         """Puts the job there, and the archive that does it. MachineError for the disk."""
@@ -109,3 +119,7 @@ class SpoolMachine(Judged):
         raise MachineError(
             f"machine {self.name!r} is a spool: it cannot {what}; it takes jobs only"
         )
+
+
+def _key(ask: Ask) -> str:
+    return digest(dumps(ask))

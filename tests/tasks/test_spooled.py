@@ -11,8 +11,18 @@ from typing import Any, cast
 import pytest
 
 from agents import loop
+from data.codec import encode
 from data.errors import MachineError
-from data.records import Contract, Device, Iteration
+from data.records import (
+    Admission,
+    BuildResult,
+    Contract,
+    Device,
+    Iteration,
+    Operator,
+    RunResult,
+    RunStatus,
+)
 from data.store import Ledger
 from data.verdict import Verdict
 from targets.machines import archive
@@ -20,8 +30,11 @@ from targets.machines.local import LocalMachine
 from targets.machines.spool import SpoolMachine, Waiting
 from targets.remote.jobs import Job, Row
 from targets.remote.spool import Spool
+from tasks.judgement import Terms, rulings
+from tasks.rehearsal import rehearse
 from tasks.remote.work import Worker
 from tasks.spooled import imported, ported
+from tasks.subjects import Subject
 from tests.agents.fakes import OPERATOR, Scripted, pair
 
 PAIR = pair(steps=3)
@@ -141,3 +154,51 @@ async def test_a_spool_runs_no_commands(tmp_path: Path) -> None:
     ):
         with pytest.raises(MachineError, match="'bench' is a spool"):
             await asked
+
+
+def subject(name: str, source: str, operator: Operator) -> Subject:
+    return Subject(candidate=name, source=source, operator=operator)
+
+
+class Strict(Remote):
+    """Builds what is not broken and measures what was built."""
+
+    async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
+        del deadline_s
+        self.asked.append(op)
+        if op == "admit":
+            return encode(Admission(outcome=None, reason=""))
+        if op == "build":
+            ok = "broken" not in args["candidate_source"]
+            return encode(BuildResult(ok=ok, route="launcher", detail="" if ok else "no"))
+        return encode(RunResult(status=RunStatus.WRONG, detail="17 differ"))
+
+
+async def test_given_candidates_travel_together(tmp_path: Path) -> None:
+    """Five files against two operators: two jobs, each operator admitted once, none built twice."""
+    spooled, remote = machine(tmp_path), Strict()
+    other = Operator(name="relu", source="class Model: pass")
+    given = (
+        subject("a.py", "one", OPERATOR),
+        subject("b.py", "broken", other),
+        subject("c.py", "broken too", OPERATOR),
+        subject("d.py", "", OPERATOR),
+        subject("e.py", "two", other),
+    )
+    terms = Terms(device="cpu", contract=Contract(), timed=False, deadline_s=9.0)
+    await rehearse(spooled, given, terms)
+    assert [name.rpartition("-")[0] for name in spooled.spool.ids()] == [
+        "judge-relu-cpu",
+        "judge-softmax-cpu",
+    ]
+    worker = Worker(
+        spool=Spool(tmp_path),
+        archive=archive.identity(),
+        machine=cast("LocalMachine", remote),
+        say=lambda _: None,
+    )
+    await worker._all()
+    said = [r.verdict async for r in rulings(spooled, given, terms)]
+    assert said == ["WRONG", "BUILD_FAILED", "BUILD_FAILED", "NO_CODE", "WRONG"]
+    assert Counter(remote.asked) == {"admit": 2, "build": 4, "measure": 2}
+    assert len(spooled.spool.ids()) == 2
