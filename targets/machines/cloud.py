@@ -6,6 +6,7 @@ that costs money is called before the price is known to be below the ceiling.
 
 import hashlib
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,7 @@ CALLS = Config(connect_timeout=10, read_timeout=60, retries={"mode": "standard",
 POLL_S = 2.0
 END_S = 60.0
 
+_PRINTED = re.compile(r"BEGIN SSH HOST KEY KEYS-+\s*\n(.*?)-+END SSH HOST KEY KEYS", re.DOTALL)
 QUOTA = ("VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded")
 CAPACITY = (
     *("InsufficientInstanceCapacity", "InsufficientHostCapacity", "UnfulfillableCapacity"),
@@ -69,6 +71,8 @@ class Wanted:
     """For `hours` of one instance: above it nothing is started."""
     hours: float = 2.0
     """The instance is never kept longer."""
+    host_key: str | None = None
+    """`TYPE BASE64` of its SSH host; None: a new instance prints its keys on its console."""
 
     @property
     def after(self) -> After:
@@ -131,6 +135,28 @@ def reached(ec2: Any, instance: Instance, until: float) -> Instance:
             raise CapacityError(f"{instance.id} is {now.state} instead of running: start it again")
         time.sleep(POLL_S)
     raise MachineError(f"{instance.id} has no address yet: the time for its start is over")
+
+
+def host_keys(ec2: Any, wanted: Wanted, instance: str, until: float) -> tuple[str, ...]:
+    """`TYPE BASE64` of the SSH host, never asked of the host itself. MachineError at `until`."""
+    if wanted.host_key is not None:
+        return (wanted.host_key,)
+    while time.monotonic() < until:
+        with _told(f"console of {instance}"):
+            text = ec2.get_console_output(InstanceId=instance).get("Output", "")
+        if keys := printed_keys(text):
+            return keys
+        time.sleep(POLL_S)
+    raise MachineError(
+        f"{instance} printed no SSH host keys on its console; give host_key in devices.toml"
+    )
+
+
+def printed_keys(console: str) -> tuple[str, ...]:
+    """The host keys that cloud-init prints at the first boot; empty before it has."""
+    found = _PRINTED.findall(console)
+    lines = (line.split() for line in (found[-1].splitlines() if found else ()))
+    return tuple(f"{words[0]} {words[1]}" for words in lines if len(words) >= 2)
 
 
 def end(ec2: Any, instance: str, after: After) -> None:

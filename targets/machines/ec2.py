@@ -28,8 +28,8 @@ LOOK_S = 5.0
 
 _LOG = logging.getLogger("kforge.machines")
 
-Reach = Callable[[str], Machine]
-"""The machine at a host's address; nothing is connected before it is asked."""
+Reach = Callable[[str, tuple[str, ...]], Machine]
+"""The machine at an address that must show one of these host keys (`TYPE BASE64`)."""
 
 
 class Ec2Machine(Judged):
@@ -116,7 +116,8 @@ class Ec2Machine(Judged):
         _LOG.info("%s: started %s", self.name, self._instance.id)
         try:
             self._instance = cloud.reached(ec2, self._instance, until)
-            machine = self._reach(self._instance.host)
+            keys = cloud.host_keys(ec2, self._wanted, self._instance.id, until)
+            machine = self._reach(self._instance.host, keys)
             self._answering(machine, until)
         except BaseException:
             self._end()

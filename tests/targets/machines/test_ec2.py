@@ -1,6 +1,7 @@
 """The cloud: gone after success, failure, cancel and crash; nothing bought above the ceiling."""
 
 import asyncio
+import base64
 import os
 import signal
 import subprocess
@@ -25,7 +26,16 @@ from tests.targets.machines.amazon import amazon
 
 pytestmark = pytest.mark.net
 REGION = "us-east-1"
-NEW = Wanted(name="gpu", region=REGION, template="bench", usd_per_hour=2.0, usd_most=5.0)
+KEY = "ssh-ed25519 AAAA"
+CONSOLE = """[   12.3] cloud-init: generating keys
+-----BEGIN SSH HOST KEY KEYS-----\r
+ecdsa-sha2-nistp256 AAAAE2 root@ip-10-0-0-1\r
+ssh-ed25519 AAAAC3 root@ip-10-0-0-1\r
+-----END SSH HOST KEY KEYS-----\r
+login:"""
+NEW = Wanted(
+    name="gpu", region=REGION, template="bench", usd_per_hour=2.0, usd_most=5.0, host_key=KEY
+)
 OURS = replace(NEW, template=None, tag="role=bench")
 DEVICE = Device(name="h200", target="nvidia", vendor="nvidia", arch="sm_90", machine="gpu")
 
@@ -56,7 +66,8 @@ def living(api: Any) -> list[cloud.Instance]:
 class Host:
     """What SSH would reach."""
 
-    def __init__(self, address: str, *, answers: bool = True) -> None:
+    def __init__(self, address: str, keys: tuple[str, ...], *, answers: bool = True) -> None:
+        assert keys == (KEY,)
         self.name, self.address, self.answers = "gpu", address, answers
         self.closed = False
 
@@ -84,12 +95,16 @@ class Host:
         self.closed = True
 
 
+def deaf(address: str, keys: tuple[str, ...]) -> Host:
+    return Host(address, keys, answers=False)
+
+
 async def test_gone_after_success(ec2: Any) -> None:
     """Started once for all that ask, marked with owner and deadline, terminated at the end."""
     hosts: list[Host] = []
 
-    def reach(address: str) -> Host:
-        hosts.append(Host(address))
+    def reach(address: str, keys: tuple[str, ...]) -> Host:
+        hosts.append(Host(address, keys))
         return hosts[-1]
 
     machine = Ec2Machine(NEW, reach)
@@ -107,7 +122,7 @@ async def test_gone_after_success(ec2: Any) -> None:
 
 async def test_gone_after_failure(ec2: Any) -> None:
     """An instance whose SSH never answers is not left running; the reason is named."""
-    machine = Ec2Machine(NEW, lambda at: Host(at, answers=False), start_s=1.0)
+    machine = Ec2Machine(NEW, deaf, start_s=1.0)
     with pytest.raises(MachineError, match=r"did not answer within 1 s.*connection refused"):
         await machine.run(("true",), 1.0)
     assert living(ec2) == []
@@ -115,7 +130,7 @@ async def test_gone_after_failure(ec2: Any) -> None:
 
 async def test_gone_after_cancel_in_the_middle_of_the_start(ec2: Any) -> None:
     """Ctrl-C while it comes up: ended, and soon."""
-    machine = Ec2Machine(NEW, lambda at: Host(at, answers=False), start_s=60.0)
+    machine = Ec2Machine(NEW, deaf, start_s=60.0)
     asking = asyncio.ensure_future(machine.run(("true",), 1.0))
     while not living(ec2):  # noqa: ASYNC110  (what is waited for is another process)
         await asyncio.sleep(0.05)
@@ -128,10 +143,9 @@ async def test_gone_after_cancel_in_the_middle_of_the_start(ec2: Any) -> None:
 async def test_gone_when_nobody_needs_it_for_long(ec2: Any) -> None:
     """Idle it ends by itself, in use it does not; whoever asks later starts another."""
     machine = Ec2Machine(NEW, Host, idle_s=0.5)
-    asking = asyncio.ensure_future(machine.judge("measure", {}, 2.0))
-    await asyncio.sleep(1.5)
-    assert len(living(ec2)) == 1
-    await asking
+    async with machine.lease(DEVICE):
+        await asyncio.sleep(1.5)
+        assert len(living(ec2)) == 1
     for _ in range(100):
         if not living(ec2):
             break
@@ -249,6 +263,20 @@ def test_a_cloud_that_cannot_be_asked_is_the_worlds_fault(
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
     with pytest.raises(MachineError, match="EC2 cannot be asked: Unable to locate credentials"):
         cloud.start(cloud.client(REGION), NEW)
+
+
+def test_host_keys_come_from_the_console_not_from_the_host(ec2: Any) -> None:
+    """A new instance's keys are those that the cloud shows; without any it is not trusted."""
+    fresh = replace(NEW, host_key=None)
+    with Stubber(ec2) as stub:
+        for text in ("", "booting", CONSOLE):
+            asked = {"InstanceId": "i-1"}
+            output = {"InstanceId": "i-1", "Output": base64.b64encode(text.encode()).decode()}
+            stub.add_response("get_console_output", output, asked)
+        keys = cloud.host_keys(ec2, fresh, "i-1", float("inf"))
+    assert keys == ("ecdsa-sha2-nistp256 AAAAE2", "ssh-ed25519 AAAAC3")
+    with pytest.raises(MachineError, match="printed no SSH host keys"):
+        cloud.host_keys(ec2, fresh, "i-1", 0.0)
 
 
 def test_new_instances_go_and_old_ones_stay() -> None:
