@@ -51,6 +51,12 @@ def accelerators() -> tuple[str, ...]:
     return tuple(str(p) for pattern in ACCELERATORS for p in sorted(Path("/dev").glob(pattern)))
 
 
+def packages() -> tuple[str, ...]:
+    """The folder in which torch lies, without importing it."""
+    torch = find_spec("torch")
+    return (str(Path(torch.origin).parents[1]),) if torch is not None and torch.origin else ()
+
+
 @cache
 def system_folders() -> tuple[str, ...]:
     """Interpreter, packages and toolchain: all that is bound into the new root, read-only."""
@@ -58,10 +64,7 @@ def system_folders() -> tuple[str, ...]:
     found += [f"/etc/{p}" for p in ETC if Path("/etc", p).exists()]
     found += [p for p in (ENUMERATED if accelerators() else ()) if Path(p).exists()]
     found += [PROCESSOR, sys.prefix, sys.base_prefix]
-    found.append(str(Path(sys.executable).resolve().parents[1]))
-    torch = find_spec("torch")
-    if torch is not None and torch.origin is not None:
-        found.append(str(Path(torch.origin).parents[1]))
+    found += [str(Path(sys.executable).resolve().parents[1]), *packages()]
     for tool in ("g++", "clang++", "cc"):
         where = shutil.which(tool)
         found += [str(Path(where).resolve().parent)] if where else []

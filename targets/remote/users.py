@@ -1,6 +1,7 @@
 """Whom children are: root gives them user ids that nobody else on the host has."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +23,17 @@ class User:
     groups: tuple[int, ...] = ()
 
 
-def spare(*, trusted: bool) -> User | None:
-    """The user for a baseline or a candidate; None: this process cannot become another one."""
+def spare(*, trusted: bool, paths: Sequence[str] = ()) -> User | None:
+    """The user for a baseline or a candidate; None: this process cannot become another one.
+
+    Nor can it where the other user would not reach these paths.
+    """
     effective = syscalls.effective_capabilities()
     uid = BASELINE_ID if trusted else CANDIDATE_ID
     if os.geteuid() != 0 or not all(effective >> c & 1 for c in _NEEDED) or not _mapped(uid):
+        return None
+    places = {place for p in paths for place in (Path(p), *Path(p).parents)}
+    if not all(place.stat().st_mode & 1 for place in places if place.exists()):
         return None
     return User(uid=uid, groups=_device_groups())
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from targets.remote import sandbox, users
+from targets.remote import root, sandbox, users
 from targets.remote.channel import Channel, ChannelError, close_all_but
 from targets.remote.ladder import Rung
 from targets.remote.processes import descendants, send
@@ -86,8 +86,8 @@ def _warm_up() -> Callable[[Channel], None]:
     if baseline is not None:  # what was compiled now belongs to those who go on with it
         users.own(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]), baseline.uid)
     sys.modules["kforge_launch"] = kforge_launch
-    root = os.environ.pop("PYTHONPATH", "")
-    sys.path[:] = [p for p in sys.path if p not in ("", root)]
+    code = os.environ.pop("PYTHONPATH", "")
+    sys.path[:] = [p for p in sys.path if p not in ("", code)]
     gc.freeze()
     return child.drive
 
@@ -111,7 +111,7 @@ def _holds(rung: Rung, faults: list[str]) -> bool:
         code = 1
         try:
             with _room(rung) as room:
-                walls = Walls(rung, PROBE, View(room=room), users.spare(trusted=False))
+                walls = Walls(rung, PROBE, View(room=room), _user(rung, trusted=False))
                 walls.separate()
                 inner = os.fork()
                 if inner == 0:
@@ -172,16 +172,22 @@ def _keep(
             control.send({"rung": rung, "user": user, "room": room})
             status = _wait(pid, connection)
             _reap()
-            control.send({"status": status})
+        control.send({"status": status})
     except (ChannelError, OSError) as error:
         print(f"keeper: {error}", file=sys.stderr, flush=True)
     os._exit(0)
 
 
+def _user(rung: Rung, *, trusted: bool) -> users.User | None:
+    """A root of its own shows a user what lies in folders that it could not pass."""
+    paths = () if rung.namespaces else (sys.prefix, sys.base_prefix, *root.packages())
+    return users.spare(trusted=trusted, paths=paths)
+
+
 def _walls(rung: Rung, asked: dict[str, Any], room: str) -> tuple[Walls, int]:
     """The walls, and whom the child will be on this host."""
     view = View(**{key: tuple(value) for key, value in asked["view"].items() if value}, room=room)
-    user = users.spare(trusted=bool(view.writable))
+    user = _user(rung, trusted=bool(view.writable))
     if room and user is not None:
         os.chown(room, user.uid, user.uid)
     return Walls(rung, Limits(**asked["limits"]), view, user), user.uid if user else os.getuid()

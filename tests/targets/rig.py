@@ -4,6 +4,7 @@ from pathlib import Path
 
 from data.records import Contract, Device, MeasureJob, Operator, RunResult
 from targets.remote.allowance import Allowance
+from targets.remote.ladder import Rung
 from targets.remote.measure import measure
 from targets.remote.sandbox import Limits
 from targets.remote.side import Side
@@ -67,9 +68,9 @@ class ModelNew(nn.Module):
 class Rig:
     """A judge's warm process with its cache."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, rungs: tuple[Rung, ...] = ()) -> None:
         self.folder = folder
-        self.zygote = Zygote(folder)
+        self.zygote = Zygote(folder, rungs=rungs)
 
     def side(self, *, memory_mib: int = 1024, tmpfs_mib: int = 64, call_s: float = 30.0) -> Side:
         limits = Limits(memory_bytes=memory_mib << 20, tmpfs_bytes=tmpfs_mib << 20, seconds=SECONDS)
