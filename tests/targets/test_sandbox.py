@@ -1,16 +1,24 @@
 """What foreign code can reach from inside."""
 
+import json
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
 from data.records import RunStatus
+from targets.remote import root, users
 from targets.remote.output import SideFault
 from targets.remote.side import Side
 from tests.targets.rig import Rig
 
+OTHER = 60610
+"""A user id that nobody has."""
 TOKEN = "kforge-canary-3141"
 
 
@@ -118,3 +126,33 @@ def test_a_flood_of_output_is_bounded_and_stripped(rig: Rig) -> None:
     assert text.startswith("[2Jhead")
     assert "bytes cut" in text
     assert len(text) < 1_100_000
+
+
+def test_a_user_without_rights_has_walls_too() -> None:
+    """Namespaces, limits and memory's name hold without root; root's files are shown to it."""
+    cache = Path(tempfile.mkdtemp(prefix="kforge-test-", dir="/tmp"))
+    here = Path(__file__).parents[2]
+    try:
+        if users.spare(trusted=False) is None:
+            pytest.skip("only root can become another user")
+        os.chown(cache, OTHER, OTHER)
+        folders = [*root.system_folders(), str(here), str(cache)]
+        plan = json.dumps({"folders": folders, "uid": OTHER, "groups": []})
+        script = [sys.executable, str(here / "tests/targets/unprivileged.py"), str(cache)]
+        done = subprocess.run(
+            [sys.executable, "-m", "targets.remote.bubblewrap", plan, *script],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(here), "TMPDIR": "/tmp"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        shutil.rmtree(cache)
+    if "mount" in done.stderr or "unshare" in done.stderr:
+        pytest.skip(f"this machine lets not even root mount: {done.stderr[-200:]}")
+    first, *rest = done.stdout.splitlines()
+    uid, rung, user, _, forks = first.split()
+    assert (int(uid), int(user)) == (OTHER, OTHER), done.stderr
+    assert rung.partition("+")[0] in ("bubblewrap", "unshare", "landlock")
+    assert int(forks) <= 64 + 4 * (os.cpu_count() or 1)
+    assert rest == ["out_of_memory", "honest"]
