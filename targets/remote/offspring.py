@@ -159,7 +159,11 @@ class Child:
         while self._ended is None and not self._excess:
             found = self.processes()
             if not self._group.limits_memory:
-                self._killed_for_memory = sum(map(processes.resident, found)) > limits.memory_bytes
+                # Forks share most of their pages: only the slow count is fair to them.
+                self._killed_for_memory = all(
+                    sum(map(count, found)) > limits.memory_bytes
+                    for count in (processes.resident, processes.proportional)
+                )
             if len(found) > limits.processes:
                 self._excess = f"killed above {limits.processes} processes"
             elif room and processes.disk_bytes(room, limits.tmpfs_bytes) > limits.tmpfs_bytes:

@@ -71,6 +71,14 @@ def resident(pid: int) -> int:
     return 0
 
 
+def proportional(pid: int) -> int:
+    """Bytes in memory, a page shared by n processes counted as its n-th part; costs 1 ms."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return int(text.split("\nPss:")[1].split()[0]) << 10
+    return 0
+
+
 def minor_faults(pid: int) -> int:
     """Pages that a process had to map so far; 0 when it has gone."""
     fields = _stat(f"/proc/{pid}/stat")
