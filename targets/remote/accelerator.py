@@ -15,6 +15,9 @@ from targets.remote.memory import HostMemory, Memory
 class Kind(Protocol):
     """One device, as a process that uses it sees it; nothing is touched before `begin`."""
 
+    name: str
+    """Key of `KINDS`."""
+    index: int
     place: str
     """Torch's name of where the operator's tensors lie."""
     maps_answers: bool
@@ -63,6 +66,8 @@ class Kind(Protocol):
 class Host:
     """The CPU; also the seam for devices to which tensors are staged from the host."""
 
+    name = "host"
+    index = 0
     place = "cpu"
     maps_answers = False
 
@@ -111,6 +116,7 @@ class Host:
 class Staged(Host):
     """The CPU where no process may read another's memory, or a device that torch does not know."""
 
+    name = "staged"
     maps_answers = True
 
 
@@ -125,8 +131,10 @@ def _cuda(index: int) -> Kind:
 
 
 HOST: Kind = Host()
-KINDS: dict[str, Callable[[int], Kind]] = {"nvidia": _cuda, "staged": _staged}
-"""By target; the others have their tensors on the host, where the judge reads them."""
+KINDS: dict[str, Callable[[int], Kind]] = {"cuda": _cuda, "staged": _staged}
+"""By name; all else is the host."""
+OF_TARGET = {"nvidia": "cuda"}
+"""The others have their tensors on the host, where the judge reads them."""
 
 
 def present() -> bool:
@@ -138,9 +146,9 @@ def kind_of_device(device: Device) -> Kind:
     """What the judge and the children of this device share memory with."""
     if device.execution != "hardware":
         return HOST
-    return kind(device.target, device.index)
+    return kind(OF_TARGET.get(device.target, HOST.name), device.index)
 
 
-def kind(target: str, index: int) -> Kind:
-    """The host for a target whose tensors lie there."""
-    return KINDS[target](index) if target in KINDS else HOST
+def kind(name: str, index: int) -> Kind:
+    """One device of a kind."""
+    return KINDS[name](index) if name in KINDS else HOST

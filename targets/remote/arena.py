@@ -85,6 +85,14 @@ class Arena:
             _copy(mine, t)
         return arena
 
+    @classmethod
+    def shaped(
+        cls, tensors: Sequence[torch.Tensor], new: Callable[[int], Memory] = HostMemory.new
+    ) -> "Arena":
+        """A new arena with room for tensors of these forms; what it holds is nobody's business."""
+        places, size = layout(tensors)
+        return cls(new(size), places)
+
     @property
     def fd(self) -> int:
         return self.memory.fd

@@ -23,7 +23,7 @@ from targets.remote.side import Side
 from targets.remote.zygote import Zygote
 
 ROUNDS = 7
-MANY = 20
+MANY = 100
 NEAR = 0.98
 """Compiled counts as faster below this share of eager's time: noise must not choose."""
 LONG_ENOUGH_S = 0.4
@@ -132,10 +132,10 @@ def _seconds(side: Side) -> float:
     if not side.kind.maps_answers:
         side.call()
         return time.perf_counter() - began
-    side.loop(1)
-    once = time.perf_counter() - began
-    side.loop(1 + MANY)
-    return max((time.perf_counter() - began - 2 * once) / MANY, 1e-7)
+    side.loop(MANY)
+    middle = time.perf_counter()
+    side.loop(2 * MANY)
+    return max(time.perf_counter() - middle - (middle - began), 1e-7) / MANY
 
 
 def _key(bench: Bench, shape: str) -> str:

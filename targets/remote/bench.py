@@ -1,11 +1,13 @@
 """The sides of one job: which children it may have, with which files and limits."""
 
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from data.errors import MachineError
 from data.records import Card, MeasureJob, Policy
+from targets.remote import inherited
 from targets.remote.accelerator import HOST, Kind
 from targets.remote.allowance import Allowance
 from targets.remote.compiler import library_folder
@@ -35,6 +37,8 @@ class Bench:
     loaded: LoadedOperator
     zygote: Zygote
     cache: Path
+    kept: Path
+    """What the candidate's first child has built at run time, for its later ones alone."""
     deadline: float
     """A time of `time.monotonic`."""
     seed: int
@@ -44,6 +48,8 @@ class Bench:
     """Measured peaks of the device."""
     kind: Kind = HOST
     nursery: Nursery = field(default_factory=Nursery)
+    pids: list[int] = field(default_factory=list)
+    """Of all children so far."""
 
     @property
     def left_s(self) -> float:
@@ -55,6 +61,15 @@ class Bench:
         least = DEVICE_MEMORY if self.kind.maps_answers else LEAST_MEMORY
         memory = max(least, MEMORY_FACTOR * largest)
         return Limits(memory_bytes=memory, seconds=max(self.candidates.left_s, 1.0))
+
+    def close(self) -> None:
+        """Ends children that nobody took, forgets what the candidate has built."""
+        self.nursery.close()
+        shutil.rmtree(self.kept, ignore_errors=True)
+
+    def inherit(self, side: Side) -> None:
+        """Later children of the candidate start with what this one has compiled."""
+        inherited.collect(side.child.home, self.kept)
 
     def expect(self, *, candidates: int, baselines: int = 0, baseline: str = "") -> None:
         """So many children will be asked for soon; on the host one is made in no time."""
@@ -73,7 +88,7 @@ class Bench:
         try:
             if watched:
                 side.watch()
-            side.load(source, folder=folder if folder.exists() else None)
+            side.load(source, folder=folder if folder.exists() else None, kept=self.kept)
         except BaseException:
             side.close()
             raise
@@ -93,11 +108,11 @@ class Bench:
         """What a child of this name sees beside the system's files."""
         compiled = name == COMPILED
         readable = {
-            CANDIDATE: library_folder(self.cache, self.job.device),
-            COMPILED: self.cache / WARM,
-        }.get(name)
+            CANDIDATE: (library_folder(self.cache, self.job.device), self.kept),
+            COMPILED: (self.cache / WARM,),
+        }
         return View(
-            readable=() if readable is None else (str(readable),),
+            readable=tuple(map(str, readable.get(name, ()))),
             writable=(str(self.cache / "inductor"),) if compiled else (),
             nodes=self.kind.nodes(),
         )
@@ -112,6 +127,7 @@ class Bench:
     def _child(self, view: View) -> Side:
         """A child without a source yet, with its context on the device."""
         child = self.zygote.child(self.limits(), view)
+        self.pids.append(child.pid)
         side = Side(child, name="", allowance=self.baselines, kind=self.kind)
         if self.kind.maps_answers:
             self._begin(side)
@@ -121,7 +137,7 @@ class Bench:
         """Raises MachineError: no foreign code is in there yet."""
         reduced = self.job.contract.policy is not Policy.STRICT
         try:
-            side.begin(self.job.device, reduced=reduced)
+            side.begin(reduced=reduced)
         except SideFault as fault:
             side.close()
             if self.left_s <= 0:

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from targets.remote import fence, kforge_launch
+from targets.remote import fence, inherited, kforge_launch
 from targets.remote.accelerator import HOST, Kind, kind
 from targets.remote.arena import Arena, name_of, unpack
 from targets.remote.channel import Channel, Frame
@@ -44,7 +44,7 @@ class Driver:
 
     def begin(self, frame: Frame) -> dict[str, Any]:
         """The context on the device."""
-        self.on = kind(frame.header["target"], frame.header["index"])
+        self.on = kind(frame.header["kind"], frame.header["index"])
         self.on.begin(reduced=frame.header["reduced"])
         return {}
 
@@ -53,6 +53,8 @@ class Driver:
         header = frame.header
         if header.get("folder"):
             kforge_launch.load_from(header["folder"])
+        if header.get("kept"):
+            inherited.restore(Path(header["kept"]))
         name = f"candidate_{next(_COUNT)}"
         path = Path(os.environ["TMPDIR"], f"{name}.py")
         path.write_bytes(frame.body)

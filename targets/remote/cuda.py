@@ -22,7 +22,7 @@ FLUSH_FACTOR = 2
 class Cuda:
     """One device by its index; the first use makes the context."""
 
-    place = "cuda"
+    name = place = "cuda"
     maps_answers = True
 
     def __init__(self, index: int) -> None:
@@ -79,8 +79,8 @@ class Cuda:
         return nvml.reading(self.index).told()
 
     def used_bytes(self) -> int:
-        free, total = torch.cuda.mem_get_info(self.index)
-        return int(total - free - torch.cuda.memory_reserved(self.index))
+        own = torch.cuda.memory_reserved(self.index) if torch.cuda.is_initialized() else 0
+        return nvml.used_bytes(self.index) - own
 
     def users(self) -> frozenset[int]:
         return nvml.processes(self.index)

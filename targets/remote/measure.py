@@ -13,7 +13,7 @@ import torch
 from data.errors import MachineError
 from data.records import Card, MeasureJob, RunResult, RunStatus, Timing
 from data.verdict import REVIEW_ABOVE
-from targets.remote import hygiene
+from targets.remote import hygiene, inherited
 from targets.remote.accelerator import kind_of_device
 from targets.remote.allowance import Allowance
 from targets.remote.baseline import choose, known, processor
@@ -45,8 +45,6 @@ class _Findings:
     review: list[str] = field(default_factory=list)
     isolation: str = ""
     log: str = ""
-    pids: list[int] = field(default_factory=list)
-    """Of the candidate's children."""
     device: dict[str, str] = field(default_factory=dict)
     """What the device says of itself, now and before."""
 
@@ -66,6 +64,7 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         loaded=LoadedOperator(job.operator),
         zygote=zygote,
         cache=cache,
+        kept=inherited.folder(cache),
         deadline=began + job.deadline_s,
         seed=seed,
         candidates=Allowance(job.deadline_s),
@@ -75,12 +74,11 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
     )
     bench.loaded.place = kind.place
     check, found = Check(bench), _Findings()
-    with closing(bench.nursery):
+    with hygiene.watched(kind, bench.pids), closing(bench):
         bench.expect(candidates=1)
         kind.begin(reduced=False)
         found.device = {f"{k}_before": v for k, v in kind.state().items()}
-        with hygiene.watched(kind, found.pids):
-            status, detail = _status(bench, check, found)
+        status, detail = _status(bench, check, found)
     found.device.update({**kind.identity(), **kind.state()})
     return RunResult(
         status=status,
@@ -110,9 +108,9 @@ def _judge(bench: Bench, check: Check, found: _Findings) -> None:
     """Cheap and decisive first: right, then whose work, then how fast. Raises SideFault."""
     with bench.candidate(bench.job.source) as side:
         found.isolation = side.child.isolation
-        found.pids.append(side.child.pid)
         try:
             check.run(side)
+            bench.inherit(side)
         finally:
             side.close()
             found.log = side.child.log()

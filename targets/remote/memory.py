@@ -121,5 +121,6 @@ class TensorMemory:
         self.close()
 
     def _index(self, spots: Spots) -> torch.Tensor:
-        ranges = [torch.arange(a, a + n) for a, n in spots] or [torch.empty(0, dtype=torch.int64)]
-        return torch.cat(ranges).to(self.flat.device)
+        return torch.tensor([k for a, n in spots for k in range(a, a + n)], dtype=torch.int64).to(
+            self.flat.device
+        )

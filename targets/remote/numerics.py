@@ -61,12 +61,16 @@ def expected(loaded: LoadedOperator, draw: DrawInput, contract: Contract) -> Exp
 
 
 def hollow(exp: Expected | None) -> list[Tensor]:
-    """Tensors of the outputs' form, empty ones for Python values; [] when nothing is known."""
+    """The outputs' forms, without values; empty ones for Python values, [] when none is known."""
     goals = () if exp is None else exp.goals
     return [
-        torch.zeros(g.shape, dtype=dtype_of(g.dtype)) if g.content is not None else torch.empty(0)
+        torch.empty(g.shape if g.content is not None else 0, dtype=_form(g), device="meta")
         for g in goals
     ]
+
+
+def _form(goal: Goal) -> torch.dtype:
+    return torch.uint8 if goal.content is None else dtype_of(goal.dtype)
 
 
 def structure(exp: Expected, outputs: Sequence[object]) -> str | None:

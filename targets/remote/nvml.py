@@ -81,6 +81,14 @@ def identity(index: int) -> dict[str, str]:
     }
 
 
+def used_bytes(index: int) -> int:
+    """Of the device's memory, by everybody; 0 where there is no NVML."""
+    device, found = _device(index), (ctypes.c_ulonglong * 3)()
+    if device is None or _library().nvmlDeviceGetMemoryInfo(device, found):
+        return 0
+    return int(found[2])
+
+
 def processes(index: int) -> frozenset[int]:
     """Numbers of the processes that hold a context on the device, as this host counts them."""
     device, library = _device(index), _library()

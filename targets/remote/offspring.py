@@ -46,6 +46,11 @@ class Child:
         self._ended: int | None = None
 
     @property
+    def home(self) -> str:
+        """Its private folder, as this host reaches it while the child lives."""
+        return self._birth.room or f"/proc/{self.pid}/root/tmp"
+
+    @property
     def isolation(self) -> str:
         """The rung, and whether the kernel bounds memory and processes."""
         return f"{self._birth.rung}+cgroup" if self._group.complete else self._birth.rung

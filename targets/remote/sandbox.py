@@ -72,6 +72,7 @@ def environment(cache: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "HOME": "/tmp",  # noqa: S108 (a tmpfs of the child's own)
         "TMPDIR": "/tmp",  # noqa: S108
+        "USER": "kforge",  # the compiler asks for a name, and no child can read the user list
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",

@@ -13,7 +13,7 @@ from typing import Any, Self
 import torch
 
 from data.errors import MachineError
-from data.records import Device, RunStatus
+from data.records import RunStatus
 from targets.remote import foreign
 from targets.remote.accelerator import HOST, Kind
 from targets.remote.allowance import Allowance
@@ -44,17 +44,28 @@ class Side:
         self._borrowed = False
         self.args: list[list[Any]] = []
         self.slots: Arena | None = None
+        self.width = 1
+        """Outputs a call."""
 
-    def begin(self, device: Device, *, reduced: bool) -> None:
+    def begin(self, *, reduced: bool) -> None:
         """The child's own context on the device, before it reads foreign code."""
-        at = {"target": device.target, "index": device.index, "reduced": reduced}
+        at = {"kind": self.kind.name, "index": self.kind.index, "reduced": reduced}
         self._ask({"op": "begin", **at}, first=True)
 
     def load(
-        self, source: str, *, class_name: str = "ModelNew", folder: Path | None = None
+        self,
+        source: str,
+        *,
+        class_name: str = "ModelNew",
+        folder: Path | None = None,
+        kept: Path | None = None,
     ) -> None:
-        """Executes the source; a fault here is IMPORT_FAILED unless it is worse."""
-        header = {"op": "load", "class": class_name, "folder": str(folder) if folder else None}
+        """Executes the source; a fault here is IMPORT_FAILED unless it is worse.
+
+        Compiled kernels lie in `folder`; what an earlier child has built at run time in `kept`.
+        """
+        places = {k: str(v) if v else None for k, v in (("folder", folder), ("kept", kept))}
+        header = {"op": "load", "class": class_name, **places}
         self._ask(header, source.encode(), failed=RunStatus.IMPORT_FAILED, first=True)
 
     def construct(
@@ -103,24 +114,27 @@ class Side:
         """Where a batch leaves its answers: memory that the judge maps."""
         if self.slots is not None:
             self.slots.free()
-        self.slots = Arena.holding([*outputs] * calls, self.kind.new)
-        self._ask_with({"op": "slots", "width": len(outputs)}, self.slots)
+        self.slots = Arena.shaped([*outputs] * calls, self.kind.new)
+        self.width = len(outputs)
+        self._ask_with({"op": "slots", "width": self.width}, self.slots)
 
     def call(self, index: int = 0, *, first: bool = False) -> list[Output]:
         """Where the outputs of a call on this input set lie until the next call."""
-        self.blank()
+        self.blank(calls=1)
         return self.read_answer(self._ask({"op": "call", "set": index}, first=first))
 
-    def blank(self) -> None:
-        """NaN into the judge's memory for answers: what nobody writes must not look like one."""
+    def blank(self, calls: int | None = None) -> None:
+        """NaN where answers will come: what nobody writes must not look like one."""
         if self.kind.maps_answers and self.slots is not None:
-            self.slots.memory.flat.fill_(0xFF)
+            rows = len(self.slots.places) // self.width
+            size = self.slots.size if calls is None else self.slots.size // rows * calls
+            self.slots.memory.flat[:size].fill_(0xFF)
             self.kind.wait()
 
     def leave(self) -> None:
         """The outputs of the last call are copied out once more, when all else is done."""
         if self.kind.maps_answers:
-            self.blank()
+            self.blank(calls=1)
             self._ask({"op": "leave"})
 
     def loop(self, calls: int) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from data.errors import MachineError
-from targets.remote import bubblewrap, ladder, sandbox, users
+from targets.remote import bubblewrap, inherited, ladder, sandbox, users
 from targets.remote.bubblewrap import Inside
 from targets.remote.cgroup import sweep
 from targets.remote.channel import Channel, ChannelError, introduced_pair, sender
@@ -50,6 +50,7 @@ class Zygote:
         self._handle: int | None = None
         self._rungs = tuple(rungs) or accepted(os.environ.get(ladder.OPTION))
         sweep()
+        inherited.sweep(self.cache)
         _sweep_rooms()
         self._own_caches()
         if not self._started_in_bubblewrap():

@@ -1,21 +1,24 @@
 """The seam between judge and device: answers that are copied instead of read, on the host."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 from data.errors import MachineError
 from data.records import Device, RunStatus
-from targets.remote import hygiene
+from targets.remote import hygiene, measure
 from targets.remote.accelerator import HOST, Host, Staged, kind, kind_of_device
 from targets.remote.arena import Arena
 from targets.remote.memory import TensorMemory
 from targets.remote.pairs import PairTimes, device_form
-from tests.targets.rig import CPU, HONEST, Rig
+from tests.targets.rig import HONEST, Rig
 from tests.targets.test_measure import REAL, add
 
-STAGED = replace(CPU, name="staged", target="staged")
+
+@pytest.fixture
+def staged(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """A judge that takes the processor for such a device."""
+    monkeypatch.setattr(measure, "kind_of_device", lambda _: Staged())
+    return rig
 
 
 def tensor_memory(size: int) -> TensorMemory:
@@ -48,9 +51,9 @@ def test_writes_and_spots_are_the_same_in_every_memory(new) -> None:  # type: ig
     other.free()
 
 
-def test_an_honest_kernel_passes_where_answers_are_copied(rig: Rig) -> None:
+def test_an_honest_kernel_passes_where_answers_are_copied(staged: Rig) -> None:
     """Right, timed, and what the copies cost is not in its time."""
-    result = rig.measure(HONEST, device=STAGED, pairs=2, deadline_s=90.0, thorough=True)
+    result = staged.measure(HONEST, pairs=2, deadline_s=90.0, thorough=True)
     assert result.status is RunStatus.RAN, result.detail
     (timing,) = result.timings
     assert timing.low <= timing.ratio <= timing.high
@@ -69,17 +72,17 @@ def test_an_honest_kernel_passes_where_answers_are_copied(rig: Rig) -> None:
     ],
 )
 def test_a_fault_is_found_where_answers_are_copied(
-    rig: Rig, body: str, header: str, status: RunStatus
+    staged: Rig, body: str, header: str, status: RunStatus
 ) -> None:
     """The copy hides nothing: stale, too small, of another type, cut, in place, gone."""
-    result = rig.measure(add(body, header), device=STAGED)
+    result = staged.measure(add(body, header))
     assert result.status is status, result.detail
 
 
-def test_an_answer_that_nobody_copied_is_not_there(rig: Rig) -> None:
+def test_an_answer_that_nobody_copied_is_not_there(staged: Rig) -> None:
     """A driver that only says "done" leaves the judge's own NaN."""
     patch = "import sys\nsys.modules['targets.remote.child']._copy_out = lambda *_: None"
-    result = rig.measure(add(f"{REAL}\nreturn o", patch), device=STAGED)
+    result = staged.measure(add(f"{REAL}\nreturn o", patch))
     assert result.status is RunStatus.WRONG, result.detail
 
 
