@@ -93,14 +93,14 @@ def _warm_up() -> Callable[[Channel], None]:
 
 
 def _in_fork(action: Callable[[], None]) -> None:
-    """What it leaves on disk stays, what it does to this process does not."""
-    pid = os.fork()
-    if pid == 0:
+    """What it leaves on disk stays, what it does to this process does not; nobody waits for it."""
+    warm = os.getpid()
+    if os.fork() == 0:
         try:
+            sandbox.die_with_parent(warm)
             action()
         finally:
             os._exit(0)
-    os.waitpid(pid, 0)
 
 
 def _holds(rung: Rung, faults: list[str]) -> bool:
