@@ -87,19 +87,20 @@ def said(judgement: Judgement) -> str:
     )
 
 
-async def cases(bench: Bench, _: argparse.Namespace) -> None:
+async def cases(bench: Bench, asked: argparse.Namespace) -> None:
     """Each case, and after each that harms an honest one."""
     wrong = 0
-    for case in CASES:
+    chosen = [c for c in CASES if re.search(asked.only, c.name)]
+    for case in chosen:
         judgement, run, seconds = await bench.judged(_job(case))
         right = _right(case, judgement)
         wrong += not right
         print(f"{'ok ' if right else 'BAD'} {case.name:40} {seconds:5.1f} s  {said(judgement)}")
         if run is not None and (run.review or not right):
             print(f"      {run.review} {run.detail[:300]}")
-        if run is not None and case is CASES[0]:
+        if run is not None and case is chosen[0]:
             print("     ", json.dumps(run.environment), run.isolation)
-    print(f"cases {len(CASES)} wrong {wrong}")
+    print(f"cases {len(chosen)} wrong {wrong}")
 
 
 def _job(case: Case) -> MeasureJob:
@@ -199,7 +200,7 @@ async def corpus(bench: Bench, asked: argparse.Namespace) -> None:
             problem = asked.corpus / header["problem"]
             operator = Operator(name="op", source=_parts(problem.read_text())[1])
             job = MeasureJob(
-                operator=operator, device=CPU, contract=contract, source=source, pairs=PAIRS
+                operator=operator, device=CPU, contract=contract, source=source, pairs=asked.pairs
             )
             try:
                 judgement, run, seconds = await bench.judged(job)
@@ -276,4 +277,6 @@ if __name__ == "__main__":
     parser.add_argument("parts", nargs="+", choices=list(PARTS))
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--only", default="", help="pattern of the cases' names")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="of the corpus; 0: untimed")
     asyncio.run(main(parser.parse_args()))

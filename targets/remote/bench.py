@@ -37,8 +37,6 @@ class Bench:
     loaded: LoadedOperator
     zygote: Zygote
     cache: Path
-    kept: Path
-    """What the candidate's first child has built at run time, for its later ones alone."""
     deadline: float
     """A time of `time.monotonic`."""
     seed: int
@@ -47,6 +45,8 @@ class Bench:
     card: Card | None = None
     """Measured peaks of the device."""
     kind: Kind = HOST
+    kept: Path | None = None
+    """What the candidate's first child has built at run time, for its later ones alone."""
     nursery: Nursery = field(default_factory=Nursery)
     pids: list[int] = field(default_factory=list)
     """Of all children so far."""
@@ -65,11 +65,13 @@ class Bench:
     def close(self) -> None:
         """Ends children that nobody took, forgets what the candidate has built."""
         self.nursery.close()
-        shutil.rmtree(self.kept, ignore_errors=True)
+        if self.kept is not None:
+            shutil.rmtree(self.kept, ignore_errors=True)
 
     def inherit(self, side: Side) -> None:
         """Later children of the candidate start with what this one has compiled."""
-        inherited.collect(side.child.home, self.kept)
+        if self.kept is not None:
+            inherited.collect(side.child.home, self.kept)
 
     def expect(self, *, candidates: int, baselines: int = 0, baseline: str = "") -> None:
         """So many children will be asked for soon; on the host one is made in no time."""
@@ -112,7 +114,7 @@ class Bench:
             COMPILED: (self.cache / WARM,),
         }
         return View(
-            readable=tuple(map(str, readable.get(name, ()))),
+            readable=tuple(str(p) for p in readable.get(name, ()) if p is not None),
             writable=(str(self.cache / "inductor"),) if compiled else (),
             nodes=self.kind.nodes(),
         )

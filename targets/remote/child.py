@@ -138,10 +138,10 @@ class Driver:
         return {}
 
     def loop(self, frame: Frame) -> dict[str, Any]:
-        """Calls on the first set."""
+        """Calls over the sets in turn."""
         with torch.no_grad():
-            for _ in range(frame.header["calls"]):
-                self.held = self.compiled(*self.sets[0])
+            for i in range(frame.header["calls"]):
+                self.held = self.compiled(*self.sets[i % len(self.sets)])
         self.on.wait()
         return {}
 

@@ -16,6 +16,8 @@ POOL = 3
 """Recipes drawn a shape; each use of one is rolled and scaled anew."""
 PATCHED = 3
 """Elements of each input that come with the start signal."""
+KEPT = 64
+"""Values of each input at hand for that."""
 SCALES = (0.8, 1.25)
 """Of values that may be any: rolled alone, a sum or a maximum would be the same again."""
 
@@ -121,6 +123,9 @@ class Contents:
         ]
         self.example = sets[0]
         self._places, self.bytes = layout(self._pool[0])
+        self._values = [
+            self._some(t, place) for t, place in zip(self._pool[0], self._places, strict=True)
+        ]
 
     def fresh(self) -> Content:
         """Values that no side has seen."""
@@ -150,13 +155,19 @@ class Contents:
         t = turned.source
         if kind == "fixed" or t.numel() < 2:
             return []
-        others = torch.tensor([self._somewhere(t) for _ in range(PATCHED)], device=t.device)
-        values = t.as_strided((place.span,), (1,))[others].cpu()
+        values = self._random.choices(self._values[number], k=PATCHED)
         places = dict.fromkeys(self._somewhere(t) for _ in range(PATCHED))
         return [
             Patch(number, step, place.offset + step * t.element_size(), _raw(self._value(v, kind)))
             for step, v in zip(places, values, strict=False)
         ]
+
+    def _some(self, t: torch.Tensor, place: Place) -> list[torch.Tensor]:
+        """Some of its values, on the host: each patch would wait for a device."""
+        if not t.numel():
+            return []
+        where = torch.tensor([self._somewhere(t) for _ in range(KEPT)], device=t.device)
+        return list(t.as_strided((place.span,), (1,))[where].cpu())
 
     def _somewhere(self, t: torch.Tensor) -> int:
         """Elements in memory from the first to a random one."""

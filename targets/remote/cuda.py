@@ -88,12 +88,14 @@ class Cuda:
     def healthy(self) -> bool:
         """A product of small integers, exact in every precision that a device may have."""
         n = 256
+        torch.cuda.set_device(self.index)
         ones = torch.ones(n, n, device=self.place)
         return bool(torch.equal(ones @ ones, torch.full((n, n), float(n), device=self.place)))
 
     def _use(self) -> Driver:
         if self._driver is None:
             self._driver = Driver(self.index)
+        self._driver.enter()
         return self._driver
 
 

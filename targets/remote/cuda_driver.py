@@ -53,12 +53,16 @@ class Driver:
     def __init__(self, index: int = 0) -> None:
         self._cuda = _library()
         self.index = index
-        device, context = ctypes.c_int(), ctypes.c_void_p()
+        device, self._context = ctypes.c_int(), ctypes.c_void_p()
         self._do("cuDeviceGet", ctypes.byref(device), index)
-        self._do("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self._do("cuCtxSetCurrent", context)
+        self._do("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
+        self.enter()
         self._place = _Location(ON_DEVICE, index)
         self._properties = _Properties(PINNED, AS_FD, self._place)
+
+    def enter(self) -> None:
+        """The context becomes this thread's."""
+        self._do("cuCtxSetCurrent", self._context)
 
     def rounded(self, size: int) -> int:
         """`size` in whole units of allocation (2 MiB on Hopper)."""

@@ -5,9 +5,9 @@ those of a whole timing are ordered as soon as it is likely.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from data.errors import MachineError
 from targets.remote.output import SideFault
@@ -15,6 +15,23 @@ from targets.remote.sandbox import View
 from targets.remote.side import Side
 
 AT_ONCE = 8
+
+
+def together(
+    stack: ExitStack, makers: Sequence[Callable[[], Side]], *, at_once: bool
+) -> list[Side]:
+    """What each maker makes, in order, closed with the stack; raises what the first of them raised.
+
+    At once on a device, where a child spends 0.4 s on its first call.
+    """
+    if not at_once:
+        return [stack.enter_context(make()) for make in makers]
+    with ThreadPoolExecutor(len(makers)) as pool:
+        making = [pool.submit(make) for make in makers]
+    made = [stack.enter_context(m.result()) for m in making if m.exception() is None]
+    for failed in making:
+        failed.result()
+    return made
 
 
 class Nursery:

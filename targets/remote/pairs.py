@@ -128,8 +128,7 @@ def device_form(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> For
     room = max(1, DEVICE_BYTES // (size + sum(t.numel() * t.element_size() for t in answer)))
     least = DEVICE_LEAST if call_s < SINGLE_S else 1
     batch = max(1, min(DEVICE_MOST, room, max(least, math.ceil(DEVICE_TURN_S / call_s))))
-    messages = max(1, min(4, round(DEVICE_TURN_S / (batch * call_s))))
-    return Form(sets=batch, batch=batch, slots=True, messages=messages, blocks=blocks)
+    return Form(sets=batch, batch=batch, slots=True, messages=1, blocks=blocks)
 
 
 def spread(pairs: Sequence[PairTimes], over: str) -> tuple[float, float, float]:

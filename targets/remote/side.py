@@ -138,7 +138,7 @@ class Side:
             self._ask({"op": "leave"})
 
     def loop(self, calls: int) -> None:
-        """So many calls on one input set; a baseline's, since nothing is looked at."""
+        """So many calls over the input sets; a baseline's, since nothing is looked at."""
         self._ask({"op": "loop", "calls": calls})
 
     def start(self, message: bytes) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from targets.remote.bench import COMPILED, Bench
 from targets.remote.contents import Content, Contents
 from targets.remote.draws import parameters
 from targets.remote.heap import page_seconds
+from targets.remote.nursery import together
 from targets.remote.output import SideFault
 from targets.remote.pairs import (
     CANDIDATE,
@@ -154,7 +156,9 @@ class Race:
             sides = self._sides(stack)
             for side in sides:
                 with self._blamed(side.name):
-                    self._ready(side)
+                    self._warm_up(side)
+                side.freeze()
+                self._stood[side.name] = side.child.cpu_ns()
             times = PairTimes(page_s=self._page_s)
             self._blocks(sides, times, full=number in self._full or self.audit.everywhere)
             return times
@@ -170,28 +174,39 @@ class Race:
             raise MachineError(f"{name} failed while it was timed: {fault}") from fault
 
     def _sides(self, stack: ExitStack) -> list[Side]:
-        bench, job = self.bench, self.bench.job
-        with self._blamed(self.choice.name):
-            sides = [stack.enter_context(bench.baseline(self.choice.name))]
-        sides.append(stack.enter_context(bench.candidate(job.source)))
-        if job.parent_source is not None:
-            with self._blamed(PARENT):
-                parent = stack.enter_context(bench.candidate(job.parent_source))
-            parent.name = PARENT
-            sides.append(parent)
-        return sides
+        """Fresh ones, with one call behind them."""
+        names = [self.choice.name, CANDIDATE]
+        names += [PARENT] if self.bench.job.parent_source is not None else []
+        makers = [partial(self._ready, name) for name in names]
+        return together(stack, makers, at_once=self.bench.kind.maps_answers)
 
-    def _ready(self, side: Side) -> None:
-        """Model, inputs, a few calls; frozen afterwards."""
+    def _ready(self, name: str) -> Side:
+        with self._blamed(name):
+            side = self._begun(name)
+            try:
+                self._set_up(side)
+            except BaseException:
+                side.close()
+                raise
+            return side
+
+    def _begun(self, name: str) -> Side:
+        """A child that has executed its source."""
+        if name == self.choice.name:
+            return self.bench.baseline(name)
+        job = self.bench.job
+        side = self.bench.candidate(job.source if name == CANDIDATE else job.parent_source or "")
+        side.name = name
+        return side
+
+    def _set_up(self, side: Side) -> None:
+        """Model and inputs, one call."""
         compiled = side.name == COMPILED
         side.construct(self.bench.loaded.init_args(self.shape), self.state, compiled=compiled)
         self._place(side)
         side.call(first=True)
         if self.form.slots:
             side.outputs_to(self.audit.example, self.form.batch)
-        self._warm_up(side)
-        side.freeze()
-        self._stood[side.name] = side.child.cpu_ns()
 
     def _place(self, side: Side) -> None:
         """The input sets, in memory that the sides of this name have in turn."""
@@ -212,7 +227,8 @@ class Race:
         8,192 faults each, 19 ms instead of 4, with 256 MB of it); so as long as calls fault, on.
         """
         until = time.monotonic() + WARM_UP_S
-        self._touch(side, until)
+        if not side.kind.maps_answers:
+            self._touch(side, until)
         best, settled = math.inf, 0
         while time.monotonic() < until and settled < 2:
             given = Given(0, self._fresh())

@@ -139,7 +139,36 @@ class ModelNew(nn.Module):
         (m, k), n = x.shape, self.linear.weight.shape[0]
         y = torch.empty(m, n, device=x.device)
         grid = (triton.cdiv(m, 64), triton.cdiv(n, 64))
-        linear_relu[grid](x, self.linear.weight, self.linear.bias, y, m, n, k, "PREC", 64, 64, 32)
+        w, b = self.linear.weight, self.linear.bias
+        linear_relu[grid](x, w, b, y, m, n, k, "@PRECISION@", 64, 64, 32)
+        return y
+"""
+LAUNCHED = """
+import torch
+from torch import nn
+from kforge_launch import kernels
+
+K = kernels(r'''extern "C" __global__ void relu(const float4* x, float4* y, long n) {
+  long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float4 v = x[i];
+  v.x = v.x < 0.f ? 0.f : v.x; v.y = v.y < 0.f ? 0.f : v.y;
+  v.z = v.z < 0.f ? 0.f : v.z; v.w = v.w < 0.f ? 0.f : v.w;
+  y[i] = v;
+}
+extern "C" __global__ void relu_tail(const float* x, float* y, long from, long n) {
+  long i = from + threadIdx.x;
+  if (i < n) y[i] = x[i] < 0.f ? 0.f : x[i];
+}''', language="cuda")
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        n = x.numel()
+        if n >= 4:
+            K.relu(grid=(-(-(n // 4) // 256),), block=(256,), args=(x, y, n // 4))
+        if n % 4:
+            K.relu_tail(grid=(1,), block=(4,), args=(x, y, n - n % 4, n))
         return y
 """
 PERSIST = """
@@ -189,12 +218,13 @@ CASES = (
         source=_relu("return relu(x, torch.empty_like(x))"),
         verdicts=ACCEPTED,
     ),
+    Case(name="elementwise by the launcher", operator="relu", source=LAUNCHED, verdicts=ACCEPTED),
     Case(name="row reduction in CUDA C", operator="row_sum", source=ROW_SUM, verdicts=ACCEPTED),
     Case(name="softmax in Triton", operator="softmax", source=SOFTMAX, verdicts=ACCEPTED),
     Case(
         name="product with epilogue in Triton",
         operator="linear_relu",
-        source=LINEAR_RELU.replace("PREC", "ieee"),
+        source=LINEAR_RELU.replace("@PRECISION@", "ieee"),
         verdicts=ACCEPTED,
     ),
     Case(
@@ -276,7 +306,7 @@ CASES = (
     Case(
         name="half precision inside",
         operator="linear_relu",
-        source=LINEAR_RELU.replace("PREC", "ieee").replace(
+        source=LINEAR_RELU.replace("@PRECISION@", "ieee").replace(
             "tl.dot(a, c, input_precision=PRECISION)", "tl.dot(a.to(tl.float16), c.to(tl.float16))"
         ),
         verdicts=WRONG,
@@ -284,7 +314,7 @@ CASES = (
     Case(
         name="TF32 inside",
         operator="linear_relu",
-        source=LINEAR_RELU.replace("PREC", "tf32"),
+        source=LINEAR_RELU.replace("@PRECISION@", "tf32"),
         verdicts=WRONG,
     ),
     Case(
