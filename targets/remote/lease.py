@@ -12,12 +12,13 @@ import os
 import pwd
 import stat
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from data.errors import MachineError
-from targets.remote import offshoots
+from targets.remote import nvml, offshoots
 from targets.remote.offshoots import end
 
 FOLDER = Path("/tmp/kforge-leases")  # noqa: S108 (one place for all users; checked when used)
@@ -25,6 +26,9 @@ SHARED = 0o1777
 """Everybody may add files, only the owner of one may remove it."""
 HOLDER = "KFORGE_HOLDER"
 """Mark in the environment of what a holder starts."""
+
+UNIQUE: dict[str, Callable[[int], str]] = {"nvidia": nvml.uuid}
+"""By target: the number that a card keeps under every index; empty where it has none."""
 
 _counter = itertools.count()
 
@@ -50,7 +54,7 @@ class Lease:
 
     def __init__(self, device: str, purpose: str, *, folder: Path = FOLDER) -> None:
         """Takes the place. MachineError when the folder cannot be shared."""
-        self._purpose = purpose
+        device, self._purpose = physical(device), purpose
         self._queue = _shared(_shared(folder) / f"{device}.queue")
         self._path = folder / f"{device}.lock"
         self._lock: int | None = None
@@ -122,6 +126,16 @@ def user() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return str(os.getuid())
+
+
+def physical(device: str) -> str:
+    """The card behind `target-index`: two names of one card share a lease.
+
+    >>> physical("cpu-0")
+    'cpu-0'
+    """
+    target, _, index = device.rpartition("-")
+    return (UNIQUE[target](int(index)) if target in UNIQUE else "") or device
 
 
 def holder(path: Path) -> Holder | None:

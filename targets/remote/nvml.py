@@ -71,12 +71,18 @@ def reading(index: int) -> Reading:
     )
 
 
+def uuid(index: int) -> str:
+    """Empty where there is no NVML or no such device."""
+    device = _device(index)
+    return "" if device is None else _text(device, "nvmlDeviceGetUUID")
+
+
 def identity(index: int) -> dict[str, str]:
     """Name, UUID and driver; empty values where there is no NVML."""
     device = _device(index)
     return {
-        "device": _text(device, "nvmlDeviceGetName"),
-        "uuid": _text(device, "nvmlDeviceGetUUID"),
+        "device": "" if device is None else _text(device, "nvmlDeviceGetName"),
+        "uuid": uuid(index),
         "driver": _text(None, "nvmlSystemGetDriverVersion"),
     }
 

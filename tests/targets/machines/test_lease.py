@@ -199,3 +199,14 @@ def test_a_tool_that_fails_names_nobody(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert foreign.occupants("nvidia", 0) == ()
     assert foreign.occupants("cpu", 0) == ()
+
+
+def test_two_names_of_one_card_share_a_lease(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index of a card depends on who counts: its own number is the key."""
+    monkeypatch.setitem(leases.UNIQUE, "nvidia", lambda _: "GPU-1234")
+    one, two = Lease("nvidia-0", "a", folder=folder), Lease("nvidia-1", "b", folder=folder)
+    assert one.take()
+    assert not two.take()
+    assert (folder / "GPU-1234.lock").exists()
+    one.release()
+    two.release()
