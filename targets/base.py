@@ -117,8 +117,8 @@ class Target(Protocol):
     def parse_profile(self, text: str) -> Profile:
         """What that command printed. MachineError, in one line, when nothing of it can be read."""
 
-    def brief(self, device: Device) -> Brief:
-        """What the generator must know: rules, flags and one verified example."""
+    def brief(self, device: Device, language: str = "") -> Brief:
+        """What the generator must know to write in `language`, the preferred one by default."""
 
     def capabilities(self, found: frozenset[str]) -> Capabilities:
         """What is possible where the tools and nodes in `found` exist."""

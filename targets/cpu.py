@@ -109,11 +109,12 @@ class CpuTarget:
     def parse_profile(self, text: str) -> Profile:
         raise MachineError(f"the processor has no profiler here; got {len(text)} characters")
 
-    def brief(self, device: Device) -> Brief:
+    def brief(self, device: Device, language: str = "") -> Brief:
+        """The example is C++; plain C differs in the linkage alone."""
         guide = (EXAMPLES / "guide.md").read_text()
         flags = " ".join((*kforge_launch.CPP_FLAGS, "-std=c++17"))
         return Brief(
-            language="cpp",
+            language=language or "cpp",
             guide=guide.replace("{flags}", flags).replace("{arch}", device.arch),
             example_operator=(EXAMPLES / "operator.py").read_text(),
             example_kernel=(EXAMPLES / "kernel.py").read_text(),

@@ -103,11 +103,12 @@ class NvidiaTarget:
         """The table of ncu, or a trace of torch.profiler where counters are refused."""
         return torch_trace.profile(text) if text.lstrip().startswith("{") else ncu.profile(text)
 
-    def brief(self, device: Device) -> Brief:
-        folder = EXAMPLES / "cuda"
+    def brief(self, device: Device, language: str = "") -> Brief:
+        language = language or self.languages[0]
+        folder = EXAMPLES / language
         guide = (folder / "guide.md").read_text()
         return Brief(
-            language="cuda",
+            language=language,
             guide=guide.replace("{arch}", device.arch),
             example_operator=(EXAMPLES / "cpu" / "operator.py").read_text(),
             example_kernel=(folder / "kernel.py").read_text(),

@@ -9,7 +9,7 @@ import pytest
 
 from data.errors import MachineError
 from data.metrics import METRICS
-from data.records import Device
+from data.records import Brief, Device
 from targets import TARGETS
 from targets.base import Target
 
@@ -91,8 +91,14 @@ def test_nothing_found_means_no_capability_and_a_reason(target: Target) -> None:
 def test_brief_holds_an_operator_and_its_kernel(target: Target) -> None:
     """The example is a Model and a ModelNew, both valid Python; the guide is not empty."""
     device = Device(name="any", target=target.name, vendor=target.vendor, arch="any")
-    brief = target.brief(device)
-    assert brief.language in target.languages
+    assert target.brief(device).language == target.languages[0]
+    for language in target.languages:
+        brief = target.brief(device, language)
+        assert brief.language == language
+        _holds_both_halves(brief)
+
+
+def _holds_both_halves(brief: Brief) -> None:
     assert len(brief.guide) > 500
     for source, name in ((brief.example_operator, "Model"), (brief.example_kernel, "ModelNew")):
         classes = [n.name for n in ast.parse(source).body if isinstance(n, ast.ClassDef)]
