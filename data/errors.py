@@ -28,7 +28,14 @@ class OperatorError(MisuseError):
 
 
 class MachineError(KForgeError):
-    """A machine, a tool on it, its disk or its lease failed: never the candidate's fault."""
+    """A machine, a tool on it, its disk or its lease failed: never the candidate's fault.
+
+    Not `retryable` is what cannot pass by itself: a changed host key, a refused key.
+    """
+
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 class LedgerError(KForgeError):

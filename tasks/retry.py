@@ -26,7 +26,9 @@ async def patiently(
     for pause in pauses_s:
         try:
             return await attempt()
-        except MachineError:
+        except MachineError as error:
+            if not error.retryable:
+                raise
             wait = pause
         except ModelError as error:
             if not error.retryable:

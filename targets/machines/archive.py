@@ -18,7 +18,15 @@ from data.errors import MachineError
 from targets.remote.unpack import IDENTITY
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("targets/*.py", "targets/remote/*.py", "agents/offline/*.py", "tasks/remote/*.py")
+CODE = (
+    "targets/machines/attach.py",
+    "targets/machines/resident.py",
+    "targets/machines/reaping.py",
+    "targets/*.py",
+    "targets/remote/*.py",
+    "agents/offline/*.py",
+    "tasks/remote/*.py",
+)
 """Where reading starts; some of these are started by name, so that no import leads to them."""
 MATERIAL = ("targets/cards", "targets/examples", "agents/offline")
 """Folders of which every file travels."""

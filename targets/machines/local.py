@@ -48,7 +48,10 @@ class LocalMachine(Judged):
 
         When the caller is cancelled the command is killed first.
         """
-        started = await asyncio.to_thread(Command, command, job=uuid.uuid4().hex)
+        return await self.finish(Command(command, job=uuid.uuid4().hex), deadline_s)
+
+    async def finish(self, started: Command, deadline_s: float) -> Completed:
+        """How a started command ended; it is killed when the caller is cancelled."""
         ending = asyncio.ensure_future(asyncio.to_thread(started.wait, deadline_s))
         try:
             return await asyncio.shield(ending)

@@ -38,10 +38,16 @@ async def test_retry_after_is_obeyed() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ModelError("key refused"), BudgetError("spent"), ValueError("bug")]
+    "error",
+    [
+        ModelError("key refused"),
+        BudgetError("spent"),
+        ValueError("bug"),
+        MachineError("the host key has changed", retryable=False),
+    ],
 )
 async def test_what_cannot_pass_is_not_repeated(error: Exception) -> None:
-    """A refused key, a spent budget and our own bugs are raised at once."""
+    """A refused key, a changed host, a spent budget and our own bugs are raised at once."""
     flaky = Flaky(error)
     with pytest.raises(type(error)):
         await patiently(flaky, sleep=flaky.sleep)
