@@ -31,8 +31,11 @@ def meeting_point(root: Path) -> Path:
     status = folder.lstat()
     if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
         raise OSError(f"{folder} belongs to somebody else; have it removed")
-    name = hashlib.sha256(f"{root.resolve()}\0{CODE}".encode()).hexdigest()[:16]
-    return folder / f"{name}.sock"
+    return folder / f"{_short(str(root.resolve()))}-{_short(str(CODE))}.sock"
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def connected(root: Path) -> socket.socket:

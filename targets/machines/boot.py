@@ -31,13 +31,16 @@ try:
         except OSError:
             if not os.path.exists(place):
                 raise
-    os.utime(place)
     os.chdir(place)
 except Exception as error:
     say(fatal="%s: %s" % (root, getattr(error, "strerror", None) or error))
     shutil.rmtree(fresh, ignore_errors=True)
     sys.exit(1)
 shutil.rmtree(fresh, ignore_errors=True)
+try:
+    os.utime(place)
+except OSError:
+    pass
 say(have=True)
 os.environ["PYTHONPATH"] = place
 os.execv(sys.executable, [sys.executable, "-m", module, root] + sys.argv[4:])

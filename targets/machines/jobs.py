@@ -149,7 +149,7 @@ def _end(job: Path) -> None:
         told = json.loads((job / "process.json").read_bytes())
         group = told["group"] if offshoots.born(told["pid"]) == told["born"] else 0
     with suppress(MachineError):
-        offshoots.end(group, f"{MARK}={job.name}", since=0.0)
+        offshoots.end(group, f"{MARK}={job.name}")
 
 
 def _value(answer: dict[str, Any]) -> Any:

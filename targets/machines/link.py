@@ -92,7 +92,7 @@ class Link:
         self._drop()
         keeper = self._keeper
         if keeper is not None and keeper is not threading.current_thread():
-            keeper.join(CONNECT_S)
+            keeper.join(CLOSE_S)
 
     def _send(self, op: str, args: Mapping[str, Any]) -> tuple[int, Request]:
         request = Request(op, args)
@@ -112,6 +112,12 @@ class Link:
 
     def _keep(self) -> None:
         """In its own thread: connects, serves, connects again; ends when nobody is served."""
+        try:
+            self._keep_up()
+        except Exception as error:  # noqa: BLE001 (the thread's edge: whoever waits has to know)
+            self._fail(error)
+
+    def _keep_up(self) -> None:
         lost_at: float | None = None
         while not self._over.is_set():
             try:
@@ -186,7 +192,7 @@ class Link:
         else:
             request.answer.set_exception(MachineError(f"{self.name}: {answer['error']}"))
 
-    def _fail(self, error: MachineError) -> None:
+    def _fail(self, error: Exception) -> None:
         with self._lock:
             lost, self._waiting = list(self._waiting.values()), {}
             self._keeper = None

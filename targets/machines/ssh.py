@@ -24,6 +24,7 @@ from targets.machines.ssh_hosts import Hop, check, known_keys, preferred, route
 from targets.machines.stream import CHUNK, Lines
 
 KEEPALIVE_S = 5
+CLEAN_S = 60.0
 WINDOW = 1 << 21
 T = TypeVar("T")
 
@@ -48,6 +49,8 @@ class Channel:
 
     def __init__(self, channel: paramiko.Channel, connections: list[paramiko.Transport]) -> None:
         self._channel, self._connections = channel, connections
+        self.said: dict[str, object] = {}
+        """Our code's first words on the host."""
 
     def read(self, timeout_s: float) -> bytes:
         """What is there; what the host says on stderr is not for us."""
@@ -102,6 +105,13 @@ def ssh_machine(destination: Destination, *, scope: str) -> RemoteMachine:
     )
 
 
+def clean(destination: Destination, days: float = 7.0) -> dict[str, int]:
+    """What was cleared away on the host (`reaping.py`); caches older than so many days go."""
+    channel = connect(destination, ("targets.machines.reaping", str(days)), CLEAN_S)
+    channel.close()
+    return {name: int(str(n)) for name, n in channel.said.items() if name != "attached"}
+
+
 def connect(destination: Destination, arguments: tuple[str, ...], deadline_s: float) -> Channel:
     """A stream to our code on the host. MachineError names host, step and cause."""
     attempt = Attempt()
@@ -129,7 +139,7 @@ def connect(destination: Destination, arguments: tuple[str, ...], deadline_s: fl
     except (OSError, EOFError, paramiko.SSHException) as error:
         attempt.close()
         said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        permanent = isinstance(error, socket.gaierror)
+        permanent = isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN
         raise MachineError(
             f"{destination.name} ({destination.host}): {said} while {attempt.stage}",
             retryable=not permanent,
@@ -237,6 +247,7 @@ def _started(
             data = _code()
             channel.write(b"%d\n" % len(data) + data)
         elif "attached" in told:
+            channel.said = told
             return channel
         else:
             attempt.stage = "starting the resident"

@@ -4,8 +4,10 @@ import base64
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import paramiko
 
@@ -82,13 +84,14 @@ def _config(path: Path) -> paramiko.SSHConfig:
 
 def known_keys(hop: Hop) -> dict[str, paramiko.PKey]:
     """The host's keys on record, by type."""
-    known: dict[str, paramiko.PKey] = {}
-    for name in hop.known_hosts:
-        if Path(name).exists():
-            hosts = paramiko.HostKeys()
-            hosts.load(name)
-            known |= dict(hosts.lookup(hop.place) or {})
-    return known
+    hosts = paramiko.HostKeys()
+    for line in _lines(hop):
+        entry: Any = None
+        with suppress(paramiko.hostkeys.InvalidHostKey):  # what ssh too passes over
+            entry = paramiko.hostkeys.HostKeyEntry.from_line(line)
+        for name in entry.hostnames if entry else ():
+            hosts.add(name, entry.key.get_name(), entry.key)
+    return dict(hosts.lookup(hop.place) or {})
 
 
 def preferred(known: dict[str, paramiko.PKey], offered: tuple[str, ...]) -> tuple[str, ...]:
@@ -134,9 +137,10 @@ def fingerprint(key: paramiko.PKey) -> str:
 
 def _revoked(hop: Hop, key: paramiko.PKey) -> bool:
     """Whether a `@revoked` line holds the key; paramiko passes over marked lines."""
-    for name in hop.known_hosts:
-        path = Path(name)
-        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-        if any(s.startswith("@revoked") and key.get_base64() in s for s in lines):
-            return True
-    return False
+    return any(s.startswith("@revoked") and key.get_base64() in s for s in _lines(hop))
+
+
+def _lines(hop: Hop) -> Iterator[str]:
+    for path in map(Path, hop.known_hosts):
+        if path.exists():
+            yield from (s.strip() for s in path.read_text(errors="replace").splitlines())

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from data.errors import MachineError
-from targets.remote.offshoots import end
+from targets.remote.offshoots import birth, end
 
 KEPT = 1 << 20
 """Bytes kept of the head and of the tail of each stream."""
@@ -75,6 +75,7 @@ class Command:
             said = error.strerror if isinstance(error, OSError) else str(error)
             raise MachineError(f"cannot run {words[0]!r} on this machine: {said}") from None
         self.pid = self._process.pid
+        self._birth = birth(self.pid)
 
     def cancel(self) -> None:
         """Has the command killed; `wait` returns when nothing of it is left."""
@@ -89,7 +90,7 @@ class Command:
                 os.set_blocking(stream.fileno(), False)
                 selector.register(stream, selectors.EVENT_READ, excerpt)
             ended = self._pump(selector, self._started + deadline_s)
-            end(self.pid, self._job, since=self._started)
+            end(self.pid, self._job, since=self._birth)
             self._process.wait()
             for key in list(selector.get_map().values()):
                 while chunk := _read(key.fd):

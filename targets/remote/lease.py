@@ -155,7 +155,7 @@ def holders(folder: Path = FOLDER) -> dict[str, Holder]:
 def _succeed(earlier: Holder | None) -> None:
     """The lock is free but its record stands: the holder died, what it started may still run."""
     if earlier is not None and earlier.mark != mark():
-        end(0, f"{HOLDER}={earlier.mark}", since=0.0)
+        end(0, f"{HOLDER}={earlier.mark}")
 
 
 def _shared(folder: Path) -> Path:

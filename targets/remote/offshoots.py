@@ -17,7 +17,7 @@ PATIENCE_S = 5.0
 """A killed process goes within milliseconds unless the kernel holds it in an input or output."""
 
 
-def end(group: int, mark: str, *, since: float) -> None:
+def end(group: int, mark: str, *, since: int = 0) -> None:
     """Kills all of the group and all that carry the mark; MachineError when one will not go."""
     until = time.monotonic() + PATIENCE_S
     while left := alive(group, mark, since=since):
@@ -31,15 +31,23 @@ def end(group: int, mark: str, *, since: float) -> None:
         time.sleep(0.005)
 
 
-def alive(group: int, mark: str, *, since: float | None = None) -> list[int]:
+def alive(group: int, mark: str, *, since: int = 0) -> list[int]:
     """Processes of the group or session, and our own with `NAME=value` in their environment.
 
-    `since` (of `time.monotonic`) leaves out those that are older, which saves reading them.
+    `since` (a `birth`) leaves out those that are older, which saves reading them.
     """
     if not (PROC / "self/stat").exists():
         return _by_ps(group)
-    oldest = 0.0 if since is None else _ticks(since) - 2.0
-    return [pid for pid in _pids() if _belongs(pid, group, mark.encode(), oldest)]
+    return [pid for pid in _pids() if _belongs(pid, group, mark.encode(), since)]
+
+
+def birth(pid: int) -> int:
+    """When the process started in clock ticks after boot, which no change of the clock moves.
+
+    0 where the system does not tell, and when it is gone.
+    """
+    fields = _stat(pid)
+    return int(fields[19]) if fields else 0
 
 
 def born(pid: int) -> str:
@@ -51,9 +59,9 @@ def born(pid: int) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def _belongs(pid: int, group: int, mark: bytes, oldest: float) -> bool:
+def _belongs(pid: int, group: int, mark: bytes, oldest: int) -> bool:
     fields = _stat(pid)
-    if not fields or fields[0] in "ZX" or float(fields[19]) < oldest or pid == os.getpid():
+    if not fields or fields[0] in "ZX" or int(fields[19]) < oldest or pid == os.getpid():
         return False
     if group and str(group) in fields[2:4]:
         return True
@@ -73,12 +81,6 @@ def _stat(pid: int) -> list[str]:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
-
-
-def _ticks(moment: float) -> float:
-    """A time of `time.monotonic` in clock ticks after boot: the unit of a process's start."""
-    behind = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
-    return (moment + behind) * os.sysconf("SC_CLK_TCK")
 
 
 def _by_ps(group: int) -> list[int]:

@@ -96,6 +96,18 @@ class Host:
             time.sleep(0.05)
         raise RuntimeError((self.folder / "sshd.log").read_text())
 
+    def enter(self, *words: str) -> None:
+        """Runs a command within the host's own view of the file system."""
+        assert self._sshd is not None
+        _run("nsenter", "-m", "-t", str(self._sshd.pid), *words)
+
+    def mounted(self, name: str, size: str) -> Path:
+        """A small disk of the host, as it is seen from here."""
+        (self.folder / name).mkdir()
+        self.enter("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(self.folder / name))
+        assert self._sshd is not None
+        return Path(f"/proc/{self._sshd.pid}/root{self.folder / name}")
+
     def cut(self) -> None:
         _run("ip", "link", "set", self.link, "down")
 
