@@ -243,6 +243,23 @@ def doctor(*, runs: Runs = RUNS, json: Json = False) -> int:
     return examine(runs, as_json=json)
 
 
+@app.command()
+def reap(
+    machines: Annotated[
+        list[str] | None, Argument(metavar="[MACHINE]...", help="None means all.")
+    ] = None,
+    *,
+    days: Annotated[
+        float, Option(metavar="N", min=0, help="Code and caches unused for so long go.")
+    ] = 7.0,
+    json: Json = False,
+) -> int:
+    """Clear up on other machines: idle residents, lost jobs, old caches."""
+    from flows.reaping import clear  # noqa: PLC0415
+
+    return clear(tuple(machines or ()), days, as_json=json)
+
+
 @servers.command()
 def status(*, runs: Runs = RUNS, json: Json = False) -> None:
     """Say whether a server runs, and where."""

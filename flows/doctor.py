@@ -9,6 +9,7 @@ from pathlib import Path
 from flows import server
 from tasks import served
 from tasks.health import Check, checks
+from tasks.hosts import host_checks
 
 
 def examine(runs: Path, *, as_json: bool) -> int:
@@ -19,13 +20,14 @@ def examine(runs: Path, *, as_json: bool) -> int:
         if as_json:
             print(json.dumps(asdict(check)), flush=True)
         else:
-            print(f"{'PASS' if check.ok else 'FAIL'}  {check.name:17} {check.found}", flush=True)
+            print(f"{'PASS' if check.ok else 'FAIL'}  {check.name:22} {check.found}", flush=True)
     return 0 if all_ok else 1
 
 
 def _all(runs: Path) -> Iterator[Check]:
     yield from checks(runs)
     yield _server(runs)
+    yield from host_checks(runs)
 
 
 def _server(runs: Path) -> Check:

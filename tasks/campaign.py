@@ -31,6 +31,7 @@ from tasks.claim import claimed
 from tasks.environment import environment, version_of_the_method
 from tasks.generate import agents_for
 from tasks.machines import machine_for
+from tasks.placing import somewhere
 from tasks.record import record
 from tasks.stages import stages_for
 
@@ -169,7 +170,7 @@ async def _ported(
     if next_move(known, pair.settings) is None:
         return known
     ledger = Ledger(Path(campaign.runs))
-    machine = machine_for(pair.device, Path(campaign.runs))
+    machine = machine_for(pair.device, Path(campaign.runs), scope=campaign.run_id)
     if isinstance(machine, SpoolMachine) and campaign.agents == "offline":
         return await spooled.ported(machine, pair, ledger, partial(_tell, on_step))
     workers = agents_for(
@@ -179,8 +180,16 @@ async def _ported(
         api_base=campaign.api_base,
         ledger=ledger,
     )
-    stages = stages_for(workers, machine, partial(record, ledger))
-    return await loop.port(pair, stages, known, _told(iterate, on_step))
+
+    async def ported(device: Device) -> tuple[Iteration, ...]:
+        """Goes on from the ledger: what another machine did before it died is on record."""
+        there = machine_for(device, Path(campaign.runs), scope=campaign.run_id)
+        stages = stages_for(workers, there, partial(record, ledger))
+        history = ledger.history(pair.run_id, pair.operator.hash, pair.device.name)
+        placed = replace(pair, device=device)
+        return await loop.port(placed, stages, history, _told(iterate, on_step))
+
+    return await somewhere(pair.device, Path(campaign.runs), ported)
 
 
 def post_jobs(campaign: Campaign) -> None:

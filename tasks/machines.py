@@ -1,26 +1,34 @@
 """The machines that this process talks to: one connection each, however many pairs share it."""
 
+import uuid
 from pathlib import Path
 
 from data.errors import MachineError
 from data.records import Device
 from targets.machines import inventory
 from targets.machines.local import LocalMachine
+from targets.machines.remote import RemoteMachine
 from targets.machines.spool import PATIENCE_S, SpoolMachine
+from targets.machines.ssh import Destination, ssh_machine
 
-Reached = LocalMachine | SpoolMachine
+Reached = LocalMachine | RemoteMachine | SpoolMachine
 
 _open: dict[tuple[str, str, Path], Reached] = {}
 
 
-def machine_for(device: Device, runs: Path) -> Reached:
-    """The machine that holds the device; MachineError for a transport that is not there yet."""
+def machine_for(device: Device, runs: Path, *, scope: str | None = None) -> Reached:
+    """The machine that holds the device; MachineError for a transport that is not there yet.
+
+    `scope` is a run whose jobs are found again when it is resumed; without it nothing is.
+    """
     known = inventory.spools()
     behind = device.name if device.machine in known else ""
     key = (device.machine, behind, runs.resolve())
     if key not in _open:
         if device.machine == "local":
             _open[key] = LocalMachine(runs / ".cache")
+        elif host := inventory.destinations().get(device.machine):
+            _open[key] = ssh_machine(destination(host), scope=scope or uuid.uuid4().hex)
         elif entry := known.get(device.machine):
             patience_s = max(entry.wait_minutes * 60.0, PATIENCE_S)
             _open[key] = SpoolMachine(device, entry.place, patience_s=patience_s)
@@ -29,6 +37,17 @@ def machine_for(device: Device, runs: Path) -> Reached:
                 f"device {device.name!r} is on machine {device.machine!r}, which cannot be reached"
             )
     return _open[key]
+
+
+def destination(entry: inventory.SshEntry) -> Destination:
+    """Where an entry of the file leads."""
+    return Destination(
+        name=entry.name,
+        host=entry.host,
+        python=entry.python,
+        root=entry.root,
+        config=Path(entry.config).expanduser().absolute() if entry.config else None,
+    )
 
 
 def close_machines() -> None:

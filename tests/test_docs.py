@@ -12,7 +12,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 KFORGE = Path(sys.executable).with_name("kforge")
-COMMANDS = ("port", "judge", "admit", "query", "show", "devices", "doctor", "server", "spool")
+COMMANDS = (
+    "port",
+    "judge",
+    "admit",
+    "query",
+    "show",
+    "devices",
+    "doctor",
+    "reap",
+    "server",
+    "spool",
+)
 GROUPS = ("server", "spool")
 LINE = re.compile(r"^(?:\$ )?(kforge [^#\n]*)", re.MULTILINE)
 

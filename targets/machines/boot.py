@@ -18,7 +18,7 @@ try:
     if sys.version_info < (3, 11):
         raise OSError("%s is Python %d.%d; 3.11 or later is needed: set python for this machine"
                       % ((sys.executable,) + tuple(sys.version_info[:2])))
-    os.umask(0o077)
+    os.umask(0o022)
     if not os.path.exists(place):
         say(need=True)
         size = int(sys.stdin.buffer.readline())

@@ -1,22 +1,24 @@
 """What a host says of itself for `kforge doctor`: looked up without importing torch."""
 
-import os
 import platform
 import shutil
 import sys
+import tempfile
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from data.errors import MachineError
 from targets import TARGETS
-from targets.remote import sandbox
+from targets.remote.compiler import installed
 from targets.remote.lease import holders, user
 from targets.remote.occupants import ASK, occupants
+from targets.remote.zygote import Zygote
 
 
 def facts(root: Path) -> dict[str, Any]:
-    """Versions, tools, disk, clock, leases, foreign processes and the sandbox's rung."""
+    """Versions, tools, disk, clock, leases, foreign processes and the sandbox."""
     root.mkdir(parents=True, exist_ok=True)
     return {
         "user": user(),
@@ -24,29 +26,25 @@ def facts(root: Path) -> dict[str, Any]:
         "python": platform.python_version(),
         "executable": sys.executable,
         "torch": _installed("torch"),
-        "tools": {name: _tool(target.tools) for name, target in TARGETS.items()},
+        "tools": {n: next(iter(installed(t).values()), None) for n, t in TARGETS.items()},
         "root": str(root),
         "free_gib": shutil.disk_usage(root).free / 2**30,
         "clock_s": time.time(),
         "leases": {device: str(holder) for device, holder in holders().items()},
         "occupants": {name: [str(o) for o in occupants(name, 0)] for name in ASK},
-        "rung": rung(),
+        "sandbox": sandbox(),
     }
 
 
-def rung() -> str:
-    """The strongest sandbox that works here: tried in a child."""
-    if not hasattr(os, "unshare") and platform.system() != "Linux":
-        return sandbox.PROCESS
-    child = os.fork()
-    if child == 0:
+def sandbox() -> dict[str, Any]:
+    """Whether candidates can be shut in here, tried as the judge will, and how or why not."""
+    with tempfile.TemporaryDirectory(prefix="kforge-doctor-") as folder:
         try:
-            sandbox.unshare()
-        except BaseException:  # noqa: BLE001 (the child's edge)
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return sandbox.UNSHARE if status == 0 else sandbox.PROCESS
+            zygote = Zygote(Path(folder))
+        except MachineError as error:
+            return {"ok": False, "found": str(error)}
+        zygote.close()
+        return {"ok": True, "found": zygote.rung}
 
 
 def _installed(package: str) -> str | None:
@@ -54,7 +52,3 @@ def _installed(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _tool(names: tuple[str, ...]) -> str | None:
-    return next((path for name in names if (path := shutil.which(name))), None)

@@ -3,7 +3,7 @@
 import glob
 import platform
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,6 +18,7 @@ from targets.remote.compiler import installed, version
 FILE = Path("devices.toml")
 MACHINES = ("local",)
 """Transports that exist."""
+Index = Annotated[int, Field(ge=0)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
 
 
@@ -30,7 +31,33 @@ class Entry:
     target: Name
     arch: str
     machine: Name = "local"
-    index: Annotated[int, Field(ge=0)] = 0
+    machines: tuple[Name, ...] = ()
+    """Several that have the same hardware, instead of one."""
+    index: Index | Annotated[tuple[Index, ...], Field(min_length=1)] = 0
+    """Of the device on its machine; several of the same kind may be listed."""
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """Machine and index of each; the first stands for all."""
+        indices = self.index if isinstance(self.index, tuple) else (self.index,)
+        return tuple((m, i) for m in self.machines or (self.machine,) for i in indices)
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshEntry:
+    """One `[[machine]]` behind SSH."""
+
+    name: Name
+    kind: Literal["ssh"]
+    host: Annotated[str, Field(pattern=r"^[^\s-]\S*$")]
+    """`[user@]host[:port]`, or an alias of `~/.ssh/config`."""
+    python: str = "python3"
+    """3.11 or later, with torch."""
+    root: str = "~/.kforge"
+    """Where code, jobs and caches lie there."""
+    config: str | None = None
+    """Instead of `~/.ssh/config`."""
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -50,13 +77,16 @@ class SpoolEntry:
         return Path(self.folder).expanduser().absolute()
 
 
+MachineEntry = SshEntry | SpoolEntry
+
+
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """The whole file."""
 
     device: tuple[Entry, ...] = ()
-    machine: tuple[SpoolEntry, ...] = ()
+    machine: tuple[Annotated[MachineEntry, Field(discriminator="kind")], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +124,8 @@ def devices(path: Path | None = None) -> dict[str, Device]:
             target=entry.target,
             vendor=_vendor(entry.target),
             arch=entry.arch,
-            machine=entry.machine,
-            index=entry.index,
+            machine=entry.places[0][0],
+            index=entry.places[0][1],
         )
     return known | {n: _by_sheet(s) for n, s in cards.sheets().items() if n not in known}
 
@@ -118,6 +148,19 @@ def _is_here(sheet: cards.Sheet) -> bool:
     return any(sheet.model in text for text in texts)
 
 
+def places(of: Device, path: Path | None = None) -> tuple[Device, ...]:
+    """The device on each machine that has it, and at each index there."""
+    file = path if path is not None else FILE
+    entries = _document(file).device if path is not None or file.exists() else ()
+    listed = next((e.places for e in entries if e.name == of.name), ())
+    return tuple(replace(of, machine=m, index=i) for m, i in listed) or (of,)
+
+
+def every_place(path: Path | None = None) -> tuple[Device, ...]:
+    """All devices on all their machines."""
+    return tuple(place for d in devices(path).values() for place in places(d, path))
+
+
 def device(name: str, path: Path | None = None) -> Device:
     """The device of that name; MisuseError says which there are."""
     known = devices(path)
@@ -129,10 +172,25 @@ def device(name: str, path: Path | None = None) -> Device:
 
 def spools(path: Path | None = None) -> dict[str, SpoolEntry]:
     """The spools in `devices.toml` by name of their machine. MisuseError as `devices`."""
+    return {e.name: e for e in _machines(path) if isinstance(e, SpoolEntry)}
+
+
+def destinations(path: Path | None = None) -> dict[str, SshEntry]:
+    """The machines behind SSH in `devices.toml` by name. MisuseError as `devices`."""
+    return {e.name: e for e in _machines(path) if isinstance(e, SshEntry)}
+
+
+def _machines(path: Path | None) -> tuple[MachineEntry, ...]:
+    """All of the file, none without one; MisuseError when a name is there twice."""
     file = path if path is not None else FILE
     if path is None and not file.exists():
-        return {}
-    return {entry.name: entry for entry in _document(file).machine}
+        return ()
+    names = list(MACHINES)
+    for entry in (entries := _document(file).machine):
+        if entry.name in names:
+            raise MisuseError(f"{file}: machine {entry.name!r} is there twice; names are unique")
+        names.append(entry.name)
+    return entries
 
 
 def capabilities(of: Device) -> DeviceReport:
@@ -159,13 +217,12 @@ def _looked_up(of: Device) -> tuple[Capabilities, str]:
     target = TARGETS.get(of.target)
     if target is None:
         return _nothing(f"no target {of.target!r}; known: {', '.join(TARGETS)}"), ""
-    if of.machine in spools():
-        said = "the worker of its spool says what is missing there"
+    if of.machine in (*spools(), *destinations()):
+        said = "kforge doctor, or the worker of its spool, says what is missing there"
         return Capabilities(compile=True, execute=True, time=True, why=said), ""
     if of.machine not in MACHINES:
-        return _nothing(
-            f"no machine {of.machine!r}; known: {', '.join((*MACHINES, *spools()))}"
-        ), ""
+        known = ", ".join((*MACHINES, *(entry.name for entry in _machines(None))))
+        return _nothing(f"no machine {of.machine!r}; known: {known}"), ""
     tools = installed(target)
     here = of.execution == "hardware"
     nodes = [node for node in target.nodes if here and Path(node).exists()]

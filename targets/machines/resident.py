@@ -256,7 +256,7 @@ class Resident:
 def main(root: Path, socket: Path) -> None:
     """The process itself; what it says goes to `resident.log`."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    os.umask(0o077)
+    os.umask(0o022)  # a candidate runs as another user and has to read what was compiled for it
     machine = LocalMachine(root / "cache")
     asyncio.run(Resident(root, machine).serve(socket))
 

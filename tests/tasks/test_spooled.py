@@ -42,7 +42,7 @@ DEVICE = replace(PAIR.device, machine="bench")
 
 
 async def until(true: Callable[[], bool]) -> None:
-    while not true():  # noqa: ASYNC110  (what is waited for is a file)
+    while not true():
         await asyncio.sleep(0.02)
 
 

@@ -132,7 +132,7 @@ async def test_gone_after_cancel_in_the_middle_of_the_start(ec2: Any) -> None:
     """Ctrl-C while it comes up: ended, and soon."""
     machine = Ec2Machine(NEW, deaf, start_s=60.0)
     asking = asyncio.ensure_future(machine.run(("true",), 1.0))
-    while not living(ec2):  # noqa: ASYNC110  (what is waited for is another process)
+    while not living(ec2):
         await asyncio.sleep(0.05)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
