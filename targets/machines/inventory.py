@@ -33,13 +33,14 @@ class Entry:
     machine: Name = "local"
     machines: tuple[Name, ...] = ()
     """Several that have the same hardware, instead of one."""
-    index: Index | Annotated[tuple[Index, ...], Field(min_length=1)] = 0
-    """Of the device on its machine; several of the same kind may be listed."""
+    index: Index = 0
+    indices: tuple[Index, ...] = ()
+    """Several of the same kind on each machine, instead of one."""
 
     @property
     def places(self) -> tuple[tuple[str, int], ...]:
         """Machine and index of each; the first stands for all."""
-        indices = self.index if isinstance(self.index, tuple) else (self.index,)
+        indices = self.indices or (self.index,)
         return tuple((m, i) for m in self.machines or (self.machine,) for i in indices)
 
 

@@ -93,3 +93,54 @@ def test_capabilities_of_the_cpu_agree_with_its_reason() -> None:
     """All three are there exactly when nothing is said to be missing."""
     report = inventory.capabilities(inventory.device("cpu"))
     assert (report.compile and report.execute and report.time) == (report.why == "")
+
+
+POOL = """
+[[machine]]
+name = "lab1"
+kind = "ssh"
+host = "me@lab1:2222"
+
+[[machine]]
+name = "lab2"
+kind = "ssh"
+host = "lab2"
+python = "/opt/venv/bin/python"
+
+[[device]]
+name = "cards"
+target = "cpu"
+arch = "any"
+machines = ["lab1", "lab2"]
+indices = [0, 1]
+"""
+
+
+def test_a_device_may_be_in_several_places(tmp_path: Path) -> None:
+    """Each machine and index is a place; the first stands for all in the run's identity."""
+    file = _file(tmp_path, POOL)
+    device = inventory.device("cards", file)
+    assert (device.machine, device.index) == ("lab1", 0)
+    found = [(d.machine, d.index) for d in inventory.places(device, file)]
+    assert found == [("lab1", 0), ("lab1", 1), ("lab2", 0), ("lab2", 1)]
+    assert inventory.destinations(file)["lab2"].python == "/opt/venv/bin/python"
+    cpu = inventory.device("cpu", file)
+    assert inventory.places(cpu, file) == (cpu,)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[machine]]\nname = 'a'\nkind = 'ssh'\n", r"machine\.0\.ssh\.host: .*required"),
+        ("[[machine]]\nname = 'a'\nkind = 'ssh'\nhost = '-oProxy'\n", r"host: .*got '-oProxy'"),
+        ("[[machine]]\nname = 'a'\nkind = 'telnet'\nhost = 'b'\n", r"machine\.0: .*'ssh'"),
+        ("[[machine]]\nname = 'a'\nhost = 'b'\n", r"machine\.0: .*kind"),
+        (2 * "[[machine]]\nname = 'a'\nkind = 'ssh'\nhost = 'b'\n", "'a' is there twice"),
+        ("[[machine]]\nname = 'local'\nkind = 'ssh'\nhost = 'b'\n", "'local' is there twice"),
+    ],
+)
+def test_bad_machine_says_where_and_what(tmp_path: Path, text: str, words: str) -> None:
+    """A machine that cannot be meant ends in one line that names the place and the value."""
+    with pytest.raises(MisuseError, match=words) as caught:
+        inventory.destinations(_file(tmp_path, text))
+    assert "\n" not in str(caught.value)
