@@ -15,7 +15,7 @@ from data.records import Admission, Card, Contract, Node, Operator, Shape, diges
 from data.verdict import Outcome
 from targets.remote import continuous
 from targets.remote.deviation import one_thread
-from targets.remote.draws import affordable, probe_shape
+from targets.remote.draws import probe_shape
 from targets.remote.operator import LoadedOperator, OperatorFault
 from targets.remote.probes import PROBES, Probed, Refusal, probe
 from targets.remote.roofline import floor_us
@@ -28,6 +28,8 @@ LARGEST_BYTES = 4e9
 LONGEST_CALL_S = 0.06
 """At the measured float32 peak: 20 GFLOP at 0.33 TFLOP/s. A float64 reference takes ten times
 longer, and a confirmation runs some forty of them."""
+PROBED_FLOPS = 2e10
+"""Of a call that is probed in a report only: a second or two in float64."""
 HEADROOM = 1.10
 """Baseline over floor below which nothing is to be won."""
 FORM = "2"
@@ -80,13 +82,19 @@ def _admitted(
 ) -> Admission:
     sized = _sized(loaded, terms, blank)
     large = sized.outcome is not None
-    if large and not (terms.insist and affordable(loaded, probe_shape(loaded))):
+    if large and not (terms.insist and _fits(loaded, probe_shape(loaded))):
         return sized
     found = _with(sized, _remembered(loaded, operator, terms, large=large))
     if large:
         besides = f" (and not admitted elsewhere: {found.reason})" if found.outcome else ""
         return replace(found, outcome=sized.outcome, reason=f"{sized.reason}{besides}")
     return found if found.outcome or terms.timed is None else _timed(found, loaded, terms)
+
+
+def _fits(loaded: LoadedOperator, shape: str) -> bool:
+    """Whether the oracle can hold and make this shape, however long a judgement would take."""
+    size = sizes(loaded, shape)
+    return _too_large(shape, size) is None and size.product_flops <= PROBED_FLOPS
 
 
 def _with(admission: Admission, findings: Findings) -> Admission:
