@@ -9,7 +9,7 @@ DEMO := mish softplus tanh_gelu_gate row_logsumexp fused_add_rms_norm layer_norm
 STEPS := 2
 RUNS := runs
 
-.PHONY: demo install lint test check
+.PHONY: demo install lint test mutation check
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)  ## port some operators on this processor: no key, no GPU
@@ -35,5 +35,8 @@ lint: $(STAMP)  ## formatting, rules, types, direction of imports
 
 test: $(STAMP)  ## all tests that need no GPU, no other machine and no model
 	$(PYTHON) -m pytest -m 'not gpu and not net and not llm'
+
+mutation: $(STAMP)  ## the judge against planted bugs and honest variants; ONLY=PATTERN for some
+	$(PYTHON) -m tests.mutation --only '$(or $(ONLY),*)'
 
 check: lint test  ## all that CI runs

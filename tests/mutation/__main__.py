@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from tests.mutation.corpus import Case, cases
+from tests.mutation.corpus import CASES, Case
 from tests.mutation.judging import Ruled, ruled, warm
 
 SEED = 20260
@@ -33,11 +33,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--survey", type=Path, metavar="FILE", help="write all findings as JSON")
     told = parser.parse_args()
-    chosen = [c for c in cases() if fnmatch(c.name, told.only)]
+    chosen = [c for c in CASES if fnmatch(c.name, told.only)]
     if not chosen:
         print(f"no case is named like {told.only!r}", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="kforge-mutation-") as folder:
+        Path(folder).chmod(0o755)  # children have no rights of their own
         findings = list(_told(_findings(chosen, Path(folder), told.seed), len(chosen)))
     if told.survey:
         told.survey.write_text(json.dumps([asdict(f) for f in findings], indent=1) + "\n")

@@ -84,16 +84,6 @@ class Case:
         return self.kind is not None
 
 
-def cases() -> tuple[Case, ...]:
-    """All mutants and variants, by operator."""
-    return tuple(case for file in sorted(FOLDER.glob("*.toml")) for case in _of(file))
-
-
-def families() -> set[str]:
-    """The operator families in the corpus."""
-    return {str(tomllib.loads(file.read_text())["family"]) for file in FOLDER.glob("*.toml")}
-
-
 def _of(file: Path) -> Iterator[Case]:
     told = tomllib.loads(file.read_text())
     known: dict[str, Any] = {"operator": _operator(file.stem, told), "contract": _contract(told)}
@@ -142,3 +132,9 @@ def _source(told: Mapping[str, Any], kernel: Mapping[str, str], edit: Sequence[s
 
 def _indented(body: str) -> str:
     return textwrap.indent(textwrap.dedent(body).strip() or "pass", " " * 8)
+
+
+_FILES = tuple(sorted(FOLDER.glob("*.toml")))
+FAMILIES = frozenset(str(tomllib.loads(file.read_text())["family"]) for file in _FILES)
+CASES = tuple(case for file in _FILES for case in _of(file))
+"""All mutants and variants, by operator."""

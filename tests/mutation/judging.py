@@ -15,7 +15,7 @@ from targets.remote.zygote import Zygote
 from tests.mutation.corpus import Case
 
 DEVICE = Device(name="cpu", target="cpu", vendor="any", arch="x86_64")
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 ACCEPTED = (Verdict.CORRECT, Verdict.FASTER)
 
 

@@ -117,6 +117,9 @@ def test_real_draws_show_what_the_official_one_hides() -> None:
     assert float((drawn["mostly zeros"] == 0).float().mean()) > 0.6
     assert bool((drawn["constant rows"] == drawn["constant rows"][:, :1]).all())
     assert bool((drawn["sorted rows"].diff() >= 0).all())
+    largest = drawn["spikes at the edges"]
+    assert {0, 1, 31} <= set(largest.argmax(1).tolist())
+    assert {0, 1, 62, 63} & set(largest.argmax(0).tolist())
 
 
 def test_timed_calls_get_new_values_of_the_same_form() -> None:

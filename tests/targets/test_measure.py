@@ -128,3 +128,10 @@ def test_library_policy_hides_no_fault(rig: Rig) -> None:
     """Evidence does not depend on the policy."""
     free = Contract(library=LibraryPolicy.ALLOWED)
     assert rig.measure(CHEATS["cache by address"], contract=free).status is RunStatus.WRONG
+
+
+def test_slow_candidate_is_spared_no_draw(rig: Rig) -> None:
+    """Sleeping through half of the deadline would have left the first draw alone."""
+    body = f"M.append(0)\nif len(M) == 1: time.sleep(8)\n{REAL}\n"
+    wrong = add(body + "o[o > 80] = 0\nreturn o", "M = []")
+    assert rig.measure(wrong, deadline_s=15.0).status is RunStatus.WRONG
