@@ -6,12 +6,14 @@ from pathlib import Path
 from data.errors import MachineError
 from data.records import Device
 from targets.machines import inventory
+from targets.machines.ec2 import Ec2Machine
+from targets.machines.instance import by_ssh
 from targets.machines.local import LocalMachine
 from targets.machines.remote import RemoteMachine
 from targets.machines.spool import PATIENCE_S, SpoolMachine
 from targets.machines.ssh import Destination, ssh_machine
 
-Reached = LocalMachine | RemoteMachine | SpoolMachine
+Reached = LocalMachine | RemoteMachine | SpoolMachine | Ec2Machine
 
 _open: dict[tuple[str, str, Path], Reached] = {}
 
@@ -25,18 +27,23 @@ def machine_for(device: Device, runs: Path, *, scope: str | None = None) -> Reac
     behind = device.name if device.machine in known else ""
     key = (device.machine, behind, runs.resolve())
     if key not in _open:
-        if device.machine == "local":
-            _open[key] = LocalMachine(runs / ".cache")
-        elif host := inventory.destinations().get(device.machine):
-            _open[key] = ssh_machine(destination(host), scope=scope or uuid.uuid4().hex)
-        elif entry := known.get(device.machine):
-            patience_s = max(entry.wait_minutes * 60.0, PATIENCE_S)
-            _open[key] = SpoolMachine(device, entry.place, patience_s=patience_s)
-        else:
-            raise MachineError(
-                f"device {device.name!r} is on machine {device.machine!r}, which cannot be reached"
-            )
+        _open[key] = _opened(device, runs, scope or uuid.uuid4().hex)
     return _open[key]
+
+
+def _opened(device: Device, runs: Path, scope: str) -> Reached:
+    name = device.machine
+    if name == "local":
+        return LocalMachine(runs / ".cache")
+    if host := inventory.destinations().get(name):
+        return ssh_machine(destination(host), scope=scope)
+    if entry := inventory.spools().get(name):
+        patience_s = max(entry.wait_minutes * 60.0, PATIENCE_S)
+        return SpoolMachine(device, entry.place, patience_s=patience_s)
+    if cloud := inventory.clouds().get(name):
+        reach = by_ssh(cloud, runs.absolute() / ".cache", scope=scope)
+        return Ec2Machine(cloud.wanted, reach, idle_s=cloud.idle_minutes * 60.0)
+    raise MachineError(f"device {device.name!r} is on machine {name!r}, which cannot be reached")
 
 
 def destination(entry: inventory.SshEntry) -> Destination:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from data.errors import MachineError, MisuseError
-from targets.machines import inventory
+from targets.machines import ec2, inventory
 from targets.machines.ssh import clean
 from tasks.machines import destination
 
@@ -23,12 +23,15 @@ def reap(names: tuple[str, ...], days: float) -> Iterator[Reaped]:
 
     What a connected controller uses stays. Caches and code unused for so many days go.
     """
-    known = inventory.destinations()
+    known, clouds = inventory.destinations(), inventory.clouds()
     for name in names:
-        if name not in known:
-            listed = ", ".join(known) or "none"
+        if name not in known | clouds:
+            listed = ", ".join(known | clouds) or "none"
             raise MisuseError(f"no machine {name!r} that can be cleared up; known: {listed}")
-    for name in names or tuple(known):
+    for name in names or (*known, *clouds):
+        if name in clouds:
+            yield _reaped_cloud(name, clouds[name].region)
+            continue
         try:
             told = clean(destination(known[name]), days)
         except MachineError as error:
@@ -41,3 +44,12 @@ def reap(names: tuple[str, ...], days: float) -> Iterator[Reaped]:
             found=f"ended {told['residents']} residents and {told['jobs']} lost jobs,"
             f" removed {told['old']} old folders{busy}",
         )
+
+
+def _reaped_cloud(name: str, region: str) -> Reaped:
+    """Instances whose controller is gone or whose hours are over, ended."""
+    try:
+        ended = ec2.reap(name, region)
+    except MachineError as error:
+        return Reaped(machine=name, ok=False, found=str(error))
+    return Reaped(machine=name, ok=True, found="; ".join(ended) or "no instance was left behind")

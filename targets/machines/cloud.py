@@ -178,10 +178,10 @@ def _unmark(ec2: Any, instance: str) -> None:
     ec2.delete_tags(Resources=[instance], Tags=[{"Key": k} for k in (MARK, OWNER, DEADLINE, AFTER)])
 
 
-def strays(ec2: Any) -> list[Instance]:
-    """Instances of ours that live on although their time is over or their controller is gone."""
+def strays(ec2: Any, name: str) -> list[Instance]:
+    """Instances for a machine that live on although their time or their controller is over."""
     filters = [
-        {"Name": "tag-key", "Values": [MARK]},
+        {"Name": f"tag:{MARK}", "Values": [name]},
         {"Name": "instance-state-name", "Values": list(LIVING)},
     ]
     with _told("looking for strays"):

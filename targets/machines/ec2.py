@@ -162,13 +162,12 @@ class Ec2Machine(Judged):
                 _LOG.info("%s: %s: told to %s", self.name, instance.id, self._wanted.after)
 
 
-def reap(regions: set[str]) -> list[str]:
-    """Ends what killed controllers left running; one line each. MachineError as `cloud`."""
+def reap(name: str, region: str) -> list[str]:
+    """Ends what killed controllers left running for a machine; one line each. MachineError."""
     told = []
-    for region in sorted(regions):
-        ec2 = cloud.client(region)
-        for stray in cloud.strays(ec2):
-            after = cloud.After(stray.tags.get(cloud.AFTER, cloud.After.STOP))
-            cloud.end(ec2, stray.id, after)
-            told.append(f"{stray.tags[cloud.MARK]}: {stray.id} in {region}: told to {after}")
+    ec2 = cloud.client(region)
+    for stray in cloud.strays(ec2, name):
+        after = cloud.After(stray.tags.get(cloud.AFTER, cloud.After.STOP))
+        cloud.end(ec2, stray.id, after)
+        told.append(f"{stray.id} in {region}: told to {after}")
     return told

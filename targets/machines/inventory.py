@@ -13,13 +13,13 @@ from data.errors import MisuseError
 from data.records import Device
 from targets import TARGETS, cards
 from targets.base import Capabilities
+from targets.machines.ec2_entry import Ec2Entry, Name
 from targets.remote.compiler import installed, version
 
 FILE = Path("devices.toml")
 MACHINES = ("local",)
 """Transports that exist."""
 Index = Annotated[int, Field(ge=0)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -78,7 +78,7 @@ class SpoolEntry:
         return Path(self.folder).expanduser().absolute()
 
 
-MachineEntry = SshEntry | SpoolEntry
+MachineEntry = SshEntry | SpoolEntry | Ec2Entry
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -181,6 +181,11 @@ def destinations(path: Path | None = None) -> dict[str, SshEntry]:
     return {e.name: e for e in _machines(path) if isinstance(e, SshEntry)}
 
 
+def clouds(path: Path | None = None) -> dict[str, Ec2Entry]:
+    """The instances of EC2 in `devices.toml` by name. MisuseError as `devices`."""
+    return {e.name: e for e in _machines(path) if isinstance(e, Ec2Entry)}
+
+
 def _machines(path: Path | None) -> tuple[MachineEntry, ...]:
     """All of the file, none without one; MisuseError when a name is there twice."""
     file = path if path is not None else FILE
@@ -218,7 +223,7 @@ def _looked_up(of: Device) -> tuple[Capabilities, str]:
     target = TARGETS.get(of.target)
     if target is None:
         return _nothing(f"no target {of.target!r}; known: {', '.join(TARGETS)}"), ""
-    if of.machine in (*spools(), *destinations()):
+    if of.machine in {e.name for e in _machines(None)}:
         said = "kforge doctor, or the worker of its spool, says what is missing there"
         return Capabilities(compile=True, execute=True, time=True, why=said), ""
     if of.machine not in MACHINES:

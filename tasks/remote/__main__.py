@@ -18,7 +18,10 @@ from typing import Any
 from data.codec import encode
 from data.errors import KForgeError, MisuseError
 from targets import TARGETS
+from targets.machines.local import LocalMachine
+from targets.remote.spool import Spool
 from targets.remote.unpack import IDENTITY
+from tasks.remote.work import Worker, capabilities
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -74,10 +77,6 @@ def _serve(asked: argparse.Namespace) -> int:
 
 
 def _work(asked: argparse.Namespace) -> int:
-    from targets.machines.local import LocalMachine  # noqa: PLC0415  (as below)
-    from targets.remote.spool import Spool  # noqa: PLC0415
-    from tasks.remote.work import Worker  # noqa: PLC0415
-
     if not (asked.folder / "jobs").is_dir():
         raise MisuseError(f"{asked.folder} is no spool: it has no folder jobs")
     if (own := archive()) is None:
@@ -126,7 +125,7 @@ def _probe(asked: argparse.Namespace) -> int:
         **_versions(),
         "clock_s": time.time(),
         "free_gib": shutil.disk_usage(asked.cache or Path.cwd()).free / 2**30,
-        "targets": {name: _capabilities(name) for name in TARGETS},
+        "targets": {name: encode(capabilities(target)) for name, target in TARGETS.items()},
     }
     if asked.cache:
         from targets.remote import peaks  # noqa: PLC0415  (torch costs seconds)
@@ -134,11 +133,6 @@ def _probe(asked: argparse.Namespace) -> int:
         found |= encode(peaks.probe(asked.cache.resolve()))
     print(json.dumps(found))
     return 0
-
-
-def _capabilities(name: str) -> Any:
-    tools = frozenset(t for t in TARGETS[name].tools if shutil.which(t))
-    return encode(TARGETS[name].capabilities(tools))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ once and stops in time: what was not finished is done by whoever comes next, fro
 """
 
 import asyncio
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -18,9 +17,11 @@ from agents import loop
 from data.errors import MachineError
 from data.records import Device, Iteration
 from targets import TARGETS
+from targets.base import Capabilities, Target
 from targets.machines.local import LocalMachine
 from targets.remote import pack
 from targets.remote.claims import Claim, Lost
+from targets.remote.compiler import installed
 from targets.remote.jobs import Job, Refused, Row
 from targets.remote.spool import Spool
 from tasks.offline import Offline
@@ -197,8 +198,14 @@ def cannot(device: Device) -> str:
     target = TARGETS.get(device.target)
     if target is None:
         return f"no target {device.target!r} in this archive; it has {', '.join(TARGETS)}"
-    found = target.capabilities(frozenset(t for t in target.tools if shutil.which(t)))
-    return "" if found.execute else f"{device.name} needs what is not here: {found.why}"
+    can = capabilities(target)
+    return "" if can.execute else f"{device.name} needs what is not here: {can.why}"
+
+
+def capabilities(target: Target) -> Capabilities:
+    """What the target's compilers and device nodes on this machine allow."""
+    nodes = [node for node in target.nodes if Path(node).exists()]
+    return target.capabilities(frozenset((*installed(target), *nodes)))
 
 
 def told(step: Iteration) -> str:

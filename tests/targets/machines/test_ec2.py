@@ -172,11 +172,11 @@ def test_gone_after_a_crash_and_reap(ec2: Any, server: str) -> None:
     with process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"started\n"
-        assert reap({REGION}) == []
+        assert reap("gpu", REGION) == []
         assert len(living(ec2)) == 1
         process.send_signal(signal.SIGKILL)
-    (told,) = reap({REGION})
-    assert told.startswith("gpu: i-")
+    (told,) = reap("gpu", REGION)
+    assert told.startswith("i-")
     assert told.endswith("told to terminate")
     assert living(ec2) == []
 
@@ -186,10 +186,10 @@ def test_an_instance_beyond_its_deadline_is_reaped_wherever_its_owner_is(ec2: An
     found = cloud.start(ec2, NEW)
     tags = [{"Key": cloud.OWNER, "Value": "elsewhere 0123 77 1234"}]
     ec2.create_tags(Resources=[found.id], Tags=tags)
-    assert reap({REGION}) == []
+    assert reap("gpu", REGION) == []
     past = [{"Key": cloud.DEADLINE, "Value": "2020-01-01T00:00:00+00:00"}]
     ec2.create_tags(Resources=[found.id], Tags=past)
-    assert len(reap({REGION})) == 1
+    assert len(reap("gpu", REGION)) == 1
     assert living(ec2) == []
 
 

@@ -144,3 +144,44 @@ def test_bad_machine_says_where_and_what(tmp_path: Path, text: str, words: str) 
     with pytest.raises(MisuseError, match=words) as caught:
         inventory.destinations(_file(tmp_path, text))
     assert "\n" not in str(caught.value)
+
+
+EC2 = """
+[[machine]]
+name = "cloud"
+kind = "ec2"
+region = "eu-central-1"
+usd_most = 20.0
+"""
+
+
+def test_machines_of_every_kind_are_read(tmp_path: Path) -> None:
+    """A spool by its folder, an instance by its template or its tag."""
+    file = tmp_path / "devices.toml"
+    spool = '[[machine]]\nname = "bench"\nkind = "spool"\nfolder = "there"\n'
+    file.write_text(f"{spool}{EC2}tag = 'role=gpu'\nhours = 3.0\n")
+    assert list(inventory.spools(file)) == ["bench"]
+    cloud = inventory.clouds(file)["cloud"]
+    assert (cloud.wanted.after, cloud.wanted.hours) == ("stop", 3.0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("", "either template or tag"),
+        ("template = 't'\ntag = 'a=b'", "either template or tag"),
+        ("tag = 'a=b'\nspot = true", "spot needs a template"),
+        ("tag = 'a'", "tag"),
+        ("template = 't'\nhours = 99.0", "hours"),
+        ("template = 't'\nprice = 1.0", "price"),
+    ],
+)
+def test_an_instance_that_cannot_be_meant_is_one_line(
+    tmp_path: Path, lines: str, said: str
+) -> None:
+    """File, place and reason, before anything is asked of the cloud."""
+    file = tmp_path / "devices.toml"
+    file.write_text(EC2 + lines)
+    with pytest.raises(MisuseError, match=said) as caught:
+        inventory.clouds(file)
+    assert "\n" not in str(caught.value)
