@@ -1,52 +1,124 @@
-"""A/A control: an operator's own reference as the candidate, against eager.
+"""A/A control: a baseline against itself, on this machine's processor.
 
-`python benchmarks/aa.py [OPERATOR...] [--times N]` prints a line a measurement. 1 should lie inside
-19 of 20 intervals, and none may claim a gain.
+`python benchmarks/aa.py [OPERATOR...] [--times N] [--load N]` prints a line an operator: of N runs,
+how many intervals hold 1 (at least 85 %), how many claim FASTER (none), the median of the ratios
+(within 1 %) and the median half width. Exits with 1 when a bar fails. `--load` keeps that many
+processes busy meanwhile.
 """
 
 import argparse
-import asyncio
+import math
+import multiprocessing
+import secrets
+import statistics
+import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agents.loop import CONFIRM_PAIRS
 from data.operator import find
-from data.records import Contract, LibraryPolicy, MeasureJob
+from data.records import Contract, LibraryPolicy, MeasureJob, Operator, Timing
+from data.verdict import FASTER_ABOVE
 from targets.machines.inventory import device
-from targets.machines.local import LocalMachine
+from targets.remote.allowance import Allowance
+from targets.remote.baseline import Choice, choose
+from targets.remote.bench import EAGER, Bench
+from targets.remote.operator import LoadedOperator
+from targets.remote.timing import Race
+from targets.remote.zygote import Zygote
+
+OPERATORS = ("matmul", "relu", "row_sum")
+HELD, OFF = 0.85, 0.01
+JOB_S = 120.0
 
 
-async def main(names: list[str], times: int) -> None:
-    """Measures each operator against itself."""
-    cpu = device("cpu", None)
-    with tempfile.TemporaryDirectory() as cache:
-        machine = LocalMachine(Path(cache))
+def bench_of(operator: Operator, zygote: Zygote, cache: Path) -> Bench:
+    """Its own reference as the candidate, judged like any other."""
+    job = MeasureJob(
+        operator=operator,
+        device=device("cpu", None),
+        contract=Contract(library=LibraryPolicy.ALLOWED),
+        source=f"{operator.source}\n\nModelNew = Model\n",
+        pairs=CONFIRM_PAIRS,
+        thorough=True,
+    )
+    return Bench(
+        job=job,
+        loaded=LoadedOperator(operator),
+        zygote=zygote,
+        cache=cache,
+        deadline=time.monotonic() + JOB_S,
+        seed=secrets.randbelow(1 << 31),
+        candidates=Allowance(JOB_S),
+        baselines=Allowance(JOB_S),
+    )
+
+
+def timed(operator: Operator, zygote: Zygote, cache: Path) -> Timing:
+    """One confirmation of eager against eager."""
+    bench = bench_of(operator, zygote, cache)
+    shape = bench.loaded.official
+    choice = Choice(name=EAGER, times_us=choose(bench, shape).times_us)
+    timing = Race(bench, shape, choice).run(None)
+    assert timing is not None
+    return timing
+
+
+def said(name: str, timings: list[Timing]) -> bool:
+    """Prints the operator's line; whether it keeps all bars."""
+    held = sum(t.low <= 1 <= t.high for t in timings)
+    faster = sum(t.low > FASTER_ABOVE for t in timings)
+    middle = statistics.median(t.ratio for t in timings)
+    half = statistics.median(math.sqrt(t.high / t.low) - 1 for t in timings)
+    good = held >= HELD * len(timings) and not faster and abs(middle - 1) <= OFF
+    print(
+        f"{name:16} holds 1 in {held} of {len(timings)}  FASTER {faster}  median {middle:.4f}  "
+        f"half width {100 * half:.1f} %  {'ok' if good else 'FAILED'}",
+        flush=True,
+    )
+    return good
+
+
+@contextmanager
+def burning(count: int) -> Iterator[None]:
+    """So many busy processes of neighbours."""
+    neighbours = [multiprocessing.Process(target=_burn, daemon=True) for _ in range(count)]
+    for n in neighbours:
+        n.start()
+    try:
+        yield
+    finally:
+        for n in neighbours:
+            n.terminate()
+            n.join()
+
+
+def _burn() -> None:
+    while True:
+        pass
+
+
+def main(names: list[str], times: int, load: int) -> int:
+    """0 when every operator keeps the bars."""
+    good = True
+    with tempfile.TemporaryDirectory() as folder, burning(load):
+        zygote = Zygote(Path(folder))
         try:
             for operator in find(names):
-                job = MeasureJob(
-                    operator=operator,
-                    device=cpu,
-                    contract=Contract(library=LibraryPolicy.ALLOWED),
-                    source=f"{operator.source}\n\nModelNew = Model\n",
-                    pairs=CONFIRM_PAIRS,
-                )
-                for _ in range(times):
-                    async with machine.lease(cpu):
-                        run = await machine.measure(job)
-                    for t in run.timings:
-                        said = "inside" if t.low <= 1 <= t.high else "OUTSIDE"
-                        print(
-                            f"{operator.name:24} {t.baseline:14} {t.ratio:.3f} "
-                            f"[{t.low:.3f}, {t.high:.3f}] {said}",
-                            flush=True,
-                        )
+                runs = [timed(operator, zygote, Path(folder)) for _ in range(times)]
+                good &= said(operator.name, runs)
         finally:
-            machine.close()
+            zygote.close()
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("operators", nargs="*", default=["relu", "softmax", "matmul"])
-    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("operators", nargs="*", default=[*OPERATORS])
+    parser.add_argument("--times", type=int, default=40)
+    parser.add_argument("--load", type=int, default=0)
     asked = parser.parse_args()
-    asyncio.run(main(asked.operators, asked.times))
+    sys.exit(main(asked.operators, asked.times, asked.load))

@@ -1,0 +1,143 @@
+"""Candidates a minute: this judge against KernelBench's own evaluation of the same kernels.
+
+`python -m benchmarks.judge_throughput [--device cpu|cuda] [--checkout DIR] [--rounds N]` judges the
+kernels of `throughput_cases.py`, half of which fall before they are timed, in launcher form by a
+resident judge (timed to the end, as `kforge judge` does) and in `load_inline` form by KernelBench's
+steps, a process a candidate as in its scripts (`kernelbench_eval.py`). Starting the judge and
+admitting the operators is counted apart: once a batch. Exits with 1 below the bar.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from agents.loop import CONFIRM_PAIRS
+from benchmarks.kernelbench_eval import TRIALS
+from benchmarks.throughput_cases import Pair, pairs
+from data.records import Contract, Device, MeasureJob, Operator, RunResult
+from data.verdict import Verdict, judge
+from targets.machines.inventory import device as named
+from targets.machines.local import LocalMachine
+
+BAR = {"cpu": 8.0, "cuda": 25.0}
+EVALUATION = Path(__file__).with_name("kernelbench_eval.py")
+CUDA = Device(name="cuda", target="nvidia", vendor="nvidia", arch="")
+LIMIT_S = 600.0
+
+
+async def ours(cases: list[Pair], device: Device, rounds: int) -> tuple[float, list[float]]:
+    """Seconds to be ready, then seconds a candidate; prints a line each."""
+    with tempfile.TemporaryDirectory() as folder:
+        machine = LocalMachine(Path(folder))
+        try:
+            began = time.monotonic()
+            for case in cases:
+                await machine.admit(_operator(case), Contract(), device)
+            await _judged(machine, cases[0], device)  # compiled baselines, once an operator
+            ready = time.monotonic() - began
+            taken = [await _told(machine, c, device) for _ in range(rounds) for c in cases]
+        finally:
+            machine.close()
+    return ready, taken
+
+
+async def _told(machine: LocalMachine, case: Pair, device: Device) -> float:
+    began = time.monotonic()
+    verdict, run = await _judged(machine, case, device)
+    took = time.monotonic() - began
+    draws = len(run.draws) if run else 0
+    right = verdict in (Verdict.CORRECT, Verdict.FASTER)
+    said = "" if right is case.draws_wanted else "  WRONGLY"
+    print(f"  {case.name:8} {took:6.2f} s  {verdict} after {draws} draws{said}", flush=True)
+    return took
+
+
+async def _judged(
+    machine: LocalMachine, case: Pair, device: Device
+) -> tuple[Verdict, RunResult | None]:
+    operator, contract = _operator(case), Contract()
+    async with machine.lease(device):
+        build = await machine.build(operator, case.launcher, device)
+        run = await machine.measure(_job(case, device)) if build.ok else None
+    return judge(contract, build, run).verdict, run
+
+
+def _job(case: Pair, device: Device) -> MeasureJob:
+    return MeasureJob(
+        operator=_operator(case),
+        device=device,
+        contract=Contract(),
+        source=case.launcher,
+        pairs=CONFIRM_PAIRS,
+        thorough=True,
+    )
+
+
+def _operator(case: Pair) -> Operator:
+    return Operator(name=case.name, source=case.operator)
+
+
+def theirs(cases: list[Pair], checkout: Path | None) -> list[float]:
+    """Seconds a candidate by KernelBench's steps, each build from nothing; prints a line each."""
+    taken = []
+    for case in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            files = Path(folder, "reference.py"), Path(folder, "candidate.py")
+            for file, text in zip(files, (case.operator, case.inline), strict=True):
+                file.write_text(text)
+            given = ["--checkout", str(checkout)] if checkout else []
+            began = time.monotonic()
+            done = subprocess.run(
+                [sys.executable, str(EVALUATION), *map(str, files), *given],
+                env={**os.environ, "TORCH_EXTENSIONS_DIR": folder},
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+            )
+        taken.append(time.monotonic() - began)
+        print(f"  {case.name:8} {taken[-1]:6.2f} s  {_found(done)}", flush=True)
+    return taken
+
+
+def _found(done: subprocess.CompletedProcess[str]) -> str:
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        return f"ended with {done.returncode}"
+    return str(json.loads(lines[-1])["found"])
+
+
+def main(kind: str, checkout: Path | None, rounds: int) -> int:
+    """0 when the bar is kept."""
+    cases = pairs(kind)
+    device = named("cpu", None) if kind == "cpu" else CUDA
+    print("this judge, launcher form", flush=True)
+    ready, mine = asyncio.run(ours(cases, device, rounds))
+    print(f"KernelBench's steps, load_inline form, {TRIALS} draws", flush=True)
+    other = theirs(cases, checkout)
+    first, second = statistics.fmean(mine), statistics.fmean(other)
+    halves: dict[bool, list[float]] = {True: [], False: []}
+    for case, seconds in zip(cases * rounds, mine, strict=True):
+        halves[case.draws_wanted].append(seconds)
+    print(
+        f"{60 / first:.1f} candidates a minute against {60 / second:.1f}: "
+        f"{second / first:.1f} times cheaper; {max(halves[False]):.1f} s at most before timing, "
+        f"{max(halves[True]):.1f} s timed to the end; ready after {ready:.1f} s, once a batch"
+    )
+    return 0 if second / first >= BAR[kind] else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=sorted(BAR), default="cpu")
+    parser.add_argument("--checkout", type=Path)
+    parser.add_argument("--rounds", type=int, default=2)
+    asked = parser.parse_args()
+    sys.exit(main(asked.device, asked.checkout, asked.rounds))
