@@ -189,7 +189,7 @@ def _steps(
     if contract.shapes is ShapePolicy.FIXED and heavy not in loaded.shapes:
         heavy = full  # a cut batch is another shape, which the kernel has not promised
     many = DISTRIBUTIONS if thorough or affordable(loaded, heavy) else FEW
-    rounds = SEEDS if thorough and affordable(loaded, heavy) else 1
+    rounds = SEEDS if thorough and affordable(loaded, heavy, PROBE_SHARE) else 1
     for turn in range(rounds):
         for number, distribution in enumerate(many):
             own = turn if rounds > 1 else number * SEEDS // len(many)
