@@ -1,0 +1,1 @@
+"""Kernels of GPUs executed on a processor: right or wrong, with faults by line, never a time."""
