@@ -87,7 +87,9 @@ class CudaHalf:
         functions: dict[int, _Function] = {}
         count, many = len(kinds), ctypes.c_void_p * max(len(kinds), 1)
 
-        def launch(values: Sequence[Any], grid: Any, block: Any, shared: int) -> None:
+        def launch(
+            values: Sequence[Any], grid: Any, block: Any, shared: int, _: Sequence[Any]
+        ) -> None:
             import torch  # noqa: PLC0415
 
             device = torch.cuda.current_device()

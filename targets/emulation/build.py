@@ -16,7 +16,8 @@ from targets.emulation.translate import UnsupportedError, as_cpp
 from targets.remote.kforge_launch import signatures
 
 COMMON = ("-std=c++20", "-fPIC", "-fopenmp-simd", "-w", "-fmax-errors=20", "-x", "c++")
-CHECKED = ("-O1", "-g", "-fsanitize=thread", "-DKF_CHECKED", "-DKF_ENTRY(n)=kf_checked_##n")
+SEEN = "-fsanitize=thread,alignment,bounds,integer-divide-by-zero"
+CHECKED = ("-O1", "-g", SEEN, "-DKF_CHECKED", "-DKF_ENTRY(n)=kf_checked_##n")
 PLAIN = ("-O2", "-march=native", "-DKF_ENTRY(n)=kf_plain_##n")
 MAGIC = b"KFLINES1"
 """Behind the library stand the line table, its length and these bytes: a loader sees none of it."""
@@ -34,7 +35,7 @@ def build(source: Path, product: Path, words: str, kernels: Sequence[str]) -> st
         return f"UNSUPPORTED: {error}"
     text = product.with_suffix(".cpp")
     text.write_text(f"{header('simt.hpp')}{header(words)}namespace kf_user {{ namespace {{\n{body}")
-    objects = []
+    objects: list[tuple[Path, subprocess.Popen[str]]] = []
     for flags in (CHECKED, PLAIN):
         made = product.with_suffix(f".{len(objects)}.o")
         command = (compiler, *flags, *COMMON, "-c", str(text), "-o", str(made))
@@ -67,7 +68,10 @@ def _append_lines(product: Path, file: str) -> None:
     command = ("objdump", "--dwarf=decodedline", str(product))
     text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     rows = sorted(
-        {(int(m["at"], 16), int(m["line"]) if m["file"] == file else 0) for m in _ROW.finditer(text)}
+        {
+            (int(m["at"], 16), int(m["line"]) if m["file"] == file else 0)
+            for m in _ROW.finditer(text)
+        }
     )
     data = zlib.compress(json.dumps(rows).encode())
     with product.open("ab") as library:

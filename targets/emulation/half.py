@@ -127,7 +127,7 @@ def _region(value: Any) -> tuple[int, int, int]:
         return 0, 0, 1
     storage = value.untyped_storage()
     item = value.element_size()
-    return storage.data_ptr(), storage.nbytes(), item if item < 4 else 4
+    return storage.data_ptr(), storage.nbytes(), min(4, item)
 
 
 def _three(size: Any) -> tuple[int, int, int]:

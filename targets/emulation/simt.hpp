@@ -477,6 +477,20 @@ KF_RT __attribute__((visibility("hidden"))) void __tsan_func_exit(void) {}
 KF_RT __attribute__((visibility("hidden"))) void __tsan_init(void) {}
 KF_RT __attribute__((visibility("hidden"))) void __tsan_vptr_update(void*, void*) {}
 KF_RT __attribute__((visibility("hidden"))) void __tsan_vptr_read(void*) {}
+// What -fsanitize=alignment,bounds,integer-divide-by-zero calls: the place comes with it.
+struct Place { const char* file; unsigned line, column; };
+struct Mismatch { Place place; void* type; unsigned char log_alignment, kind; };
+KF_COLD __attribute__((visibility("hidden"))) void __ubsan_handle_type_mismatch_v1(Mismatch* m, void* at) {
+  const unsigned long wanted = 1ul << m->log_alignment;
+  if ((size_t)at & (wanted - 1))
+    fail("line %u: misaligned address: this type wants a multiple of %lu bytes", m->place.line, wanted);
+}
+KF_COLD __attribute__((visibility("hidden"))) void __ubsan_handle_out_of_bounds(Place* p, long index) {
+  fail("line %u: out of bounds: index %ld of an array of the thread", p->line, index);
+}
+KF_COLD __attribute__((visibility("hidden"))) void __ubsan_handle_divrem_overflow(Place* p, long, long) {
+  fail("line %u: division by zero", p->line);
+}
 }
 #else
 KF_COLD static int line_of(const void*) { return 0; }

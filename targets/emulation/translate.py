@@ -1,4 +1,4 @@
-"""A kernel source as C++ for the emulator: same lines, words that have no C++ rewritten or refused."""
+"""A kernel source as C++ for the emulator: same lines, foreign words rewritten or refused."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,9 @@ def _refuse(code: str, file: str) -> None:
         found = re.search(pattern, code)
         if found is not None:
             line = code.count("\n", 0, found.start()) + 1
-            raise UnsupportedError(f"{file}:{line}: the emulator has no {name} ({found[0].strip()})")
+            raise UnsupportedError(
+                f"{file}:{line}: the emulator has no {name} ({found[0].strip()})"
+            )
 
 
 def _include(found: re.Match[str], code: str, file: str) -> str:

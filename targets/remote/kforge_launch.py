@@ -41,8 +41,9 @@ CPP_FLAGS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC")
 DEFINED = ("-Wl,-z,defs",) if sys.platform == "linux" else ()
 """A missing function is the linker's message and not the loader's."""
 
-Launch = Callable[[Sequence[Any], Any, Any, int], None]
-"""Arguments as the kernel declares them, grid, block, bytes of dynamic shared memory."""
+Launch = Callable[[Sequence[Any], Any, Any, int, Sequence[Any]], None]
+"""Arguments as the kernel declares them, grid, block, bytes of dynamic shared memory, and the
+arguments as they were given: a device that is emulated has to know where a tensor ends."""
 
 
 class Half(Protocol):
@@ -187,7 +188,7 @@ class CppHalf:
     def bind(self, loaded: ctypes.CDLL, name: str, kinds: Sequence[Any]) -> Launch:
         function = loaded[name]
         function.restype, function.argtypes = None, list(kinds)
-        return lambda values, _grid, _block, _shared: function(*values)
+        return lambda values, _grid, _block, _shared, _args: function(*values)
 
 
 CPP = CppHalf()
@@ -374,7 +375,8 @@ def _caller(half: Half, name: str, parameters: Sequence[str], loaded: Any) -> Ca
         if len(args) != len(convert):
             wanted = ", ".join(parameters)
             raise TypeError(f"{name} takes {len(convert)} arguments ({wanted}), got {len(args)}")
-        launch([get(a) for get, a in zip(convert, args, strict=True)], grid, block, shared)
+        values = [get(a) for get, a in zip(convert, args, strict=True)]
+        launch(values, grid, block, shared, args)
 
     return call
 

@@ -13,8 +13,10 @@ import torch
 from agents.offline.axes import UncoveredError
 from agents.offline.library import find
 from agents.offline.template import Hints, neighbours
+from targets.emulation import half as emulation
+from targets.remote.kforge_launch import HALVES
 from tests.agents.opencl import kernels
-from tests.agents.test_offline_kernels import ROWS, check, graph, model
+from tests.agents.test_offline_kernels import ROWS, check, compiled, graph, model
 
 PRODUCTS = {
     "epilogue": ("torch.relu(x @ self.w) * 2", "self.w = nn.Parameter(torch.randn(64, 50))"),
@@ -46,6 +48,21 @@ def test_threads_agree_at_another_size(name: str) -> None:
             check(operator, made, torch.randn(7, 131))
             check(operator, made, torch.randn(131, 35).t())
             check(operator, made, torch.randn(3, 2052))
+
+
+@pytest.mark.parametrize("name", ["softmax", "several outputs", "whole", "scan", "columns"])
+def test_cuda_form_agrees_in_the_emulator(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CUDA form is right on a processor, access by access: no race, nothing out of bounds."""
+    monkeypatch.setitem(HALVES, "cuda", emulation.CUDA)
+    source, operator = model(ROWS[name])
+    template = find(graph(operator, torch.randn(48, 64)), "cuda")
+    text = template.render(source, template.first(Hints()))
+    made = compiled(text, tmp_path, monkeypatch)
+    torch.manual_seed(1)
+    check(operator, made, torch.randn(7, 131))
+    check(operator, made, torch.randn(3, 1028))
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
