@@ -212,6 +212,7 @@ KF_RT static void prepare(Fiber* f) {
   }
   void** top = (void**)(f->stack + STACK) - 2;
 #if defined(__x86_64__)
+  ++top;  // a function begins 8 bytes off a multiple of 16
   *--top = (void*)first;
   for (int k = 0; k < SAVED; ++k) *--top = nullptr;
 #else
