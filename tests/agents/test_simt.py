@@ -13,7 +13,7 @@ import torch
 from agents.offline.axes import UncoveredError
 from agents.offline.library import find
 from agents.offline.template import Hints, neighbours
-from targets.emulation import half as emulation
+from targets.remote.emulation import half as emulation
 from targets.remote.kforge_launch import HALVES
 from tests.agents.opencl import kernels
 from tests.agents.test_offline_kernels import ROWS, check, compiled, graph, model

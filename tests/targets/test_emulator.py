@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from targets.emulation.half import CUDA, HIP, EmulatedHalf
+from targets.remote.emulation.half import CUDA, HIP, EmulatedHalf
 from targets.remote.kforge_launch import HALVES, kernels
 
 RELU = """extern "C" __global__ void relu(const float* __restrict__ x, float* y, long n) {

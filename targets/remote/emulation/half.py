@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from targets.emulation import build
+from targets.remote.emulation import build
 from targets.remote.kforge_launch import signatures
 
 CHECKED_CALLS = 3

@@ -1,4 +1,4 @@
-"""A kernel source to a library that the emulator runs: `python -m targets.emulation.build`."""
+"""A kernel source to a library that the emulator runs: `python -m targets.remote.emulation.build`."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from targets.emulation.translate import UnsupportedError, as_cpp
+from targets.remote.emulation.translate import UnsupportedError, as_cpp
 from targets.remote.kforge_launch import signatures
 
 COMMON = ("-std=c++20", "-fPIC", "-fopenmp-simd", "-w", "-fmax-errors=20", "-x", "c++")
@@ -59,7 +59,7 @@ def build(source: Path, product: Path, words: str, kernels: Sequence[str]) -> st
 
 def header(name: str) -> str:
     """One of the emulator's own files, with its name for the compiler's messages."""
-    text = (files("targets.emulation") / name).read_text(encoding="utf-8")
+    text = (files("targets.remote.emulation") / name).read_text(encoding="utf-8")
     return f'#line 1 "{name}"\n{text.replace("#pragma once", "")}\n'
 
 
@@ -90,12 +90,12 @@ def lines(product: Path) -> list[tuple[int, int]]:
 
 def main() -> None:
     """Exit code 1 and the compiler's text on stderr when the source is refused."""
-    parser = argparse.ArgumentParser(prog="python -m targets.emulation.build")
+    parser = argparse.ArgumentParser(prog="python -m targets.remote.emulation.build")
     parser.add_argument("source", type=Path)
     parser.add_argument("product", type=Path)
     parser.add_argument("--words", default="cuda.hpp")
     given = parser.parse_args()
-    from targets.emulation.half import CUDA  # noqa: PLC0415 (the half rests on this module)
+    from targets.remote.emulation.half import CUDA
 
     kernels = tuple(signatures(CUDA.as_c(given.source.read_text())))
     complaint = build(given.source, given.product, given.words, kernels)
