@@ -1,4 +1,4 @@
-"""A kernel source to a library that the emulator runs: `python -m targets.remote.emulation.build`."""
+"""A kernel source to a library that the emulator runs: `python -m` this module SOURCE PRODUCT."""
 
 import argparse
 import json
