@@ -10,10 +10,12 @@ from targets.machines.ec2 import Ec2Machine
 from targets.machines.instance import by_ssh
 from targets.machines.local import LocalMachine
 from targets.machines.remote import RemoteMachine
+from targets.machines.slurm import SlurmMachine
+from targets.machines.slurm_entry import SlurmEntry
 from targets.machines.spool import PATIENCE_S, SpoolMachine
 from targets.machines.ssh import Destination, ssh_machine
 
-Reached = LocalMachine | RemoteMachine | SpoolMachine | Ec2Machine
+Reached = LocalMachine | RemoteMachine | SlurmMachine | SpoolMachine | Ec2Machine
 
 _open: dict[tuple[str, str, Path], Reached] = {}
 
@@ -36,7 +38,8 @@ def _opened(device: Device, runs: Path, scope: str) -> Reached:
     if name == "local":
         return LocalMachine(runs / ".cache")
     if host := inventory.destinations().get(name):
-        return ssh_machine(destination(host), scope=scope)
+        login = ssh_machine(destination(host), scope=scope)
+        return SlurmMachine(name, login, host.batch) if isinstance(host, SlurmEntry) else login
     if entry := inventory.spools().get(name):
         patience_s = max(entry.wait_minutes * 60.0, PATIENCE_S)
         return SpoolMachine(device, entry.place, patience_s=patience_s)
@@ -46,7 +49,7 @@ def _opened(device: Device, runs: Path, scope: str) -> Reached:
     raise MachineError(f"device {device.name!r} is on machine {name!r}, which cannot be reached")
 
 
-def destination(entry: inventory.SshEntry) -> Destination:
+def destination(entry: inventory.LoginEntry) -> Destination:
     """Where an entry of the file leads."""
     return Destination(
         name=entry.name,

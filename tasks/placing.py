@@ -10,6 +10,7 @@ from data.errors import MachineError
 from data.records import Device
 from targets.machines import inventory
 from targets.machines.remote import RemoteMachine
+from targets.machines.slurm import SlurmMachine
 from tasks import soundness
 from tasks.machines import machine_for
 from tasks.placement import Placement, place
@@ -45,6 +46,9 @@ async def _proven(device: Device, runs: Path) -> None:
     machine = machine_for(device, runs)
     key = (id(asyncio.get_running_loop()), place(device))
     async with _proving.setdefault(key, asyncio.Lock()):
-        if isinstance(machine, RemoteMachine) and place(device) not in PLACEMENT.sound:
+        if (
+            isinstance(machine, RemoteMachine | SlurmMachine)
+            and place(device) not in PLACEMENT.sound
+        ):
             await patiently(lambda: soundness.check(machine, device))
             PLACEMENT.sound.add(place(device))

@@ -20,6 +20,7 @@ from targets.remote.unpack import IDENTITY
 ROOT = Path(__file__).resolve().parents[2]
 CODE = (
     "targets/machines/attach.py",
+    "targets/machines/once.py",
     "targets/machines/resident.py",
     "targets/machines/reaping.py",
     "targets/*.py",

@@ -14,6 +14,7 @@ from data.records import Device
 from targets import TARGETS, cards
 from targets.base import Capabilities
 from targets.machines.ec2_entry import Ec2Entry, Name
+from targets.machines.slurm_entry import SlurmEntry
 from targets.remote.compiler import installed, version
 
 FILE = Path("devices.toml")
@@ -78,7 +79,8 @@ class SpoolEntry:
         return Path(self.folder).expanduser().absolute()
 
 
-MachineEntry = SshEntry | SpoolEntry | Ec2Entry
+LoginEntry = SshEntry | SlurmEntry
+MachineEntry = LoginEntry | SpoolEntry | Ec2Entry
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -176,9 +178,9 @@ def spools(path: Path | None = None) -> dict[str, SpoolEntry]:
     return {e.name: e for e in _machines(path) if isinstance(e, SpoolEntry)}
 
 
-def destinations(path: Path | None = None) -> dict[str, SshEntry]:
+def destinations(path: Path | None = None) -> dict[str, LoginEntry]:
     """The machines behind SSH in `devices.toml` by name. MisuseError as `devices`."""
-    return {e.name: e for e in _machines(path) if isinstance(e, SshEntry)}
+    return {e.name: e for e in _machines(path) if isinstance(e, LoginEntry)}
 
 
 def clouds(path: Path | None = None) -> dict[str, Ec2Entry]:
