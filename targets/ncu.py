@@ -20,6 +20,8 @@ EXTRA = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 RULES = 8
 """Advices that an analyst reads; the largest estimated gain first."""
 RULE_LENGTH = 300
+STALLS = 4
+"""Reasons to wait that an analyst reads: a profile has 25 metrics at most."""
 DENIED = "ERR_NVGPUCTRPERM"
 _NUMBER = re.compile(r"-?\d[\d.,\u00a0\u202f' ]*$")
 _NAMES: dict[str, str] = {
@@ -94,7 +96,26 @@ def profile(text: str) -> Profile:
     total = sum(k.value("kernel_us") or 0.0 for k in found.kernels)
     own = longest.value("kernel_us") or 0.0
     which = f"{longest.name}: {own:.1f} us of {total:.1f} us in {len(found.kernels)} launches"
-    return Profile(metrics=longest.metrics, remarks=(which, *longest.rules[:RULES], *found.notes))
+    remarks = (which, *_limit(longest), *longest.rules[:RULES], *found.notes)
+    return Profile(metrics=_telling(longest.metrics), remarks=remarks)
+
+
+def _telling(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+    """What fits a profile: of the waits the longest ones, the limits of occupancy in words."""
+    waits = sorted((m for m in metrics if m.name.startswith("stall_")), key=lambda m: -m.value)
+    others = [m for m in metrics if not m.name.startswith(("stall_", "limit_"))]
+    return (*others, *waits[:STALLS])
+
+
+def _limit(kernel: Kernel) -> tuple[str, ...]:
+    """What allows no more groups on a unit."""
+    limits = [m for m in kernel.metrics if m.name.startswith("limit_")]
+    if not limits:
+        return ()
+    least = min(limits, key=lambda m: m.value)
+    return (
+        f"occupancy is limited by {least.name.removeprefix('limit_')}: {least.value:.0f} groups",
+    )
 
 
 def _split(text: str) -> tuple[list[str], str]:

@@ -99,6 +99,17 @@ def test_cut_off_table_is_noted_and_invents_nothing(path: Path) -> None:
             assert {m.name for m in kernel.metrics} == set(whole[kernel.name])
 
 
+@CASES
+def test_profile_fits_what_an_analyst_reads(path: Path) -> None:
+    """At most 25 metrics; the longest wait is among them and the limit of occupancy is said."""
+    text = _case(path)["output"]
+    profile = NVIDIA.parse_profile(text)
+    assert len(profile.metrics) <= 25
+    assert profile.remarks[1].startswith("occupancy is limited by ")
+    waits = [m for k in ncu.parse(text).kernels for m in k.metrics if m.name == "stall_wait"]
+    assert bool(waits) == any(m.name.startswith("stall_") for m in profile.metrics)
+
+
 def test_warnings_stay_with_the_result() -> None:
     """Unlocked clocks are said to the analyst."""
     profile = NVIDIA.parse_profile(_case(FOLDER / "ncu_details.json")["output"])
