@@ -52,9 +52,12 @@ def accelerators() -> tuple[str, ...]:
 
 
 def packages() -> tuple[str, ...]:
-    """The folder in which torch lies, without importing it."""
+    """The folder in which torch lies, and where a link there leads, without importing it."""
     torch = find_spec("torch")
-    return (str(Path(torch.origin).parents[1]),) if torch is not None and torch.origin else ()
+    if torch is None or torch.origin is None:
+        return ()
+    origin = Path(torch.origin)
+    return tuple({str(path.parents[1]): None for path in (origin, origin.resolve())})
 
 
 @cache
