@@ -149,7 +149,8 @@ def _spiked(x: Tensor, generator: torch.Generator) -> Tensor:
     forgets index 1 passed eleven draws of 71 rows.
     """
     spiked = x.clone()
-    for axis, extent in enumerate(x.shape):
+    by_extent = sorted(enumerate(x.shape), key=lambda pair: pair[1])
+    for turn, (axis, extent) in enumerate(by_extent):  # few lines last and largest: they prevail
         lines = spiked.transpose(axis, -1)
         places = torch.tensor([e % extent for e in EDGES if -extent <= e < extent])
         count = lines[..., 0].numel()
@@ -157,8 +158,8 @@ def _spiked(x: Tensor, generator: torch.Generator) -> Tensor:
         free = torch.randint(0, extent, (len(places),), generator=generator)
         index = torch.cat((places, free))[order].view(*lines.shape[:-1], 1)
         large = (8 + 4 * torch.rand(index.shape, generator=generator)).to(x.dtype)
-        sign = torch.randint(0, 3, index.shape, generator=generator).clamp_max(1) * 2 - 1
-        lines.scatter_(-1, index, large * sign)
+        sign = torch.randint(0, 4, index.shape, generator=generator).clamp_max(1) * 2 - 1
+        lines.scatter_(-1, index, large * sign * 2**turn)
     return spiked
 
 
