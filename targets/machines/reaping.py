@@ -16,6 +16,7 @@ from pathlib import Path
 
 from targets.machines.attach import meeting_point
 from targets.machines.jobs import KEPT_S, clear
+from targets.remote.offshoots import born
 
 CODE = Path(__file__).resolve().parents[2]
 DAYS = 7.0
@@ -64,9 +65,9 @@ def _retired(place: Path) -> bool | None:
     if answer["value"]["others"]:
         return False
     until = time.monotonic() + END_S
-    while place.exists() and time.monotonic() < until:
+    while (runs := bool(born(int(answer["value"]["pid"])))) and time.monotonic() < until:
         time.sleep(0.05)
-    return not place.exists()
+    return not runs
 
 
 def _jobs(root: Path) -> int:

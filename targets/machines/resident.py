@@ -234,7 +234,7 @@ class Resident:
         others = sum(n for c, n in self._links.items() if c != client)
         if not others:
             asyncio.get_running_loop().call_later(0.2, self._over.set)
-        return {"others": others, "jobs": self._jobs.running}
+        return {"others": others, "pid": os.getpid()}
 
     async def _sweep(self) -> None:
         """Gives back what absent controllers hold; ends a resident that nobody needs."""

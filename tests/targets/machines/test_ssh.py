@@ -286,7 +286,7 @@ async def test_reaping_ends_the_resident_and_what_was_lost(hosts: tuple[Host, ..
     assert host.commands("sleep 4328")
     told = await asyncio.to_thread(clean, destination)
     assert told["jobs"] >= 1
-    assert not host.commands("sleep|targets.machines")
+    assert not host.commands("sleep|targets.machines.resident")
 
 
 async def test_a_controller_that_goes_gives_its_lease_back(hosts: tuple[Host, ...]) -> None:
