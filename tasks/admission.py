@@ -12,6 +12,7 @@ from typing import Protocol
 from data.errors import MisuseError
 from data.operator import find, read_suite
 from data.records import Admission, Contract, Device, Operator
+from tasks.lease import leased
 from tasks.retry import patiently
 
 MEMORY_MIB = 6 << 10
@@ -82,8 +83,7 @@ async def admissions(
         async with room:
             admission = await patiently(admit)
         if terms.timed and admission.admitted:
-            async with machine.lease(terms.device):
-                admission = await patiently(partial(admit, timed=True))
+            admission = await leased(machine, terms.device, partial(admit, timed=True))
         return Admitted(operator=operator, admission=admission)
 
     waiting = [asyncio.ensure_future(one(o)) for o in operators]

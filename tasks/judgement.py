@@ -16,6 +16,7 @@ from data.records import (
 from data.verdict import Judgement, Verdict
 from data.verdict import judge as judge_evidence
 from tasks import devices
+from tasks.lease import leased
 from tasks.retry import patiently
 from tasks.stages import Machine
 from tasks.subjects import Subject
@@ -110,12 +111,11 @@ async def _judged(
     machine: Machine, subject: Subject, terms: Terms, scales: tuple[float, ...]
 ) -> tuple[Judgement, RunResult | None]:
     (device,) = devices.find((terms.device,))
-    compile_it = partial(machine.build, subject.operator, subject.source, device)
-    measure = partial(machine.measure, replace(_job(subject, device, terms), scales=scales))
-    async with machine.lease(device):
-        build = await patiently(compile_it)
-        runs = build.ok and device.execution != "none"
-        run = await patiently(measure) if runs else None
+    build = await patiently(partial(machine.build, subject.operator, subject.source, device))
+    if not build.ok or device.execution == "none":
+        return judge_evidence(terms.contract, build, None), None
+    job = replace(_job(subject, device, terms), scales=scales)
+    run = await leased(machine, device, partial(machine.measure, job))
     return judge_evidence(terms.contract, build, run), run
 
 

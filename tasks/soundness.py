@@ -12,21 +12,20 @@ async def check(machine: Machine, device: Device) -> None:
     """MachineError unless the target's verified example builds and is right on the device."""
     brief = TARGETS[device.target].brief(device)
     operator = Operator(name="health", source=brief.example_operator)
+    build = await machine.build(operator, brief.example_kernel, device)
+    if not build.ok:
+        raise _unsound(device, f"does not build: {build.detail}")
+    job = MeasureJob(
+        operator=operator,
+        device=device,
+        contract=Contract(),
+        source=brief.example_kernel,
+        pairs=0,
+        thorough=False,
+        deadline_s=PATIENCE_S,
+    )
     async with machine.lease(device):
-        build = await machine.build(operator, brief.example_kernel, device)
-        if not build.ok:
-            raise _unsound(device, f"does not build: {build.detail}")
-        run = await machine.measure(
-            MeasureJob(
-                operator=operator,
-                device=device,
-                contract=Contract(),
-                source=brief.example_kernel,
-                pairs=0,
-                thorough=False,
-                deadline_s=PATIENCE_S,
-            )
-        )
+        run = await machine.measure(job)
     if run.status is not RunStatus.RAN:
         raise _unsound(device, f"is {run.status.value} there: {run.detail}")
 

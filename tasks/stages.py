@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 from agents.loop import Stages
@@ -20,6 +21,7 @@ from data.records import (
     RunResult,
 )
 from targets import TARGETS
+from tasks.lease import leased
 from tasks.offline import Agents
 from tasks.retry import patiently
 
@@ -46,23 +48,24 @@ def now() -> str:
 
 
 def stages_for(agents: Agents, machine: Machine, keep: Keep) -> Stages:
-    """What `agents.loop.port` asks of the world for one pair; `keep` puts a step on record."""
+    """What `agents.loop.port` asks of the world for one pair; `keep` puts a step on record.
+
+    The device is leased while something is timed on it, not while operators are probed or sources
+    compiled.
+    """
 
     async def admit(pair: Pair) -> Admission:
-        async with machine.lease(pair.device):
-            return await patiently(
-                lambda: machine.admit(pair.operator, pair.contract, pair.device, timed=True)
-            )
+        probe = partial(machine.admit, pair.operator, pair.contract, pair.device)
+        admission = await patiently(probe)
+        if not admission.admitted:
+            return admission
+        return await leased(machine, pair.device, partial(probe, timed=True))
 
     async def build(pair: Pair, candidate: Candidate) -> BuildResult:
-        async with machine.lease(pair.device):
-            return await patiently(
-                lambda: machine.build(pair.operator, candidate.source, pair.device)
-            )
+        return await patiently(partial(machine.build, pair.operator, candidate.source, pair.device))
 
     async def measure(job: MeasureJob) -> RunResult:
-        async with machine.lease(job.device):
-            return await patiently(lambda: machine.measure(job))
+        return await leased(machine, job.device, partial(machine.measure, job))
 
     return Stages(
         admit=admit,

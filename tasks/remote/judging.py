@@ -1,10 +1,12 @@
 """Jobs of kind `judge`: requests answered in order by this machine's judge."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from targets.machines.local import LocalMachine
 from targets.remote.jobs import Ask, Job
+from tasks.lease import leased
 from tasks.retry import patiently
 
 Answers = tuple[Any, ...]
@@ -37,5 +39,6 @@ def pointless(before: Sequence[Ask], answers: Sequence[Any], ask: Ask) -> bool:
 
 async def _answer(job: Job, machine: LocalMachine, ask: Ask) -> Any:
     deadline_s = DEADLINE_S.get(ask.op) or float(ask.args.get("deadline_s", 120.0)) + SLACK_S
-    async with machine.lease(job.device):
-        return await patiently(lambda: machine.judge(ask.op, ask.args, deadline_s))
+    answer = partial(machine.judge, ask.op, ask.args, deadline_s)
+    timed = ask.op == "measure" or bool(ask.args.get("timed"))
+    return await (leased(machine, job.device, answer) if timed else patiently(answer))

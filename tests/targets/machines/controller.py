@@ -5,8 +5,10 @@ import json
 import sys
 from pathlib import Path
 
+from data.records import Device
 from targets.machines.ssh import Destination, ssh_machine
 
+DEVICE = Device(name="cpu", target="cpu", vendor="any", arch="any")
 SOURCE = """
 import time
 import kforge_launch
@@ -23,7 +25,7 @@ async def main(name: str, config: str, root: str, seconds: str) -> None:
     args = {
         "operator": {"name": "any", "source": ""},
         "candidate_source": SOURCE.format(seconds=seconds),
-        "language": "cpp",
+        "device": DEVICE,
     }
     print(json.dumps(await machine.judge("build", args, 120.0)), flush=True)
     machine.close()
