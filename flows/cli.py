@@ -139,7 +139,7 @@ def judge(  # noqa: PLR0913  (one parameter an option)
     ] = ShapePolicy.FIXED,
     time: Annotated[bool, Option("--time/--no-time", help="Whether speed is measured.")] = True,
     deadline: Annotated[
-        float, Option(metavar="S", min=1, help="Seconds for one candidate.")
+        float, Option(metavar="S", min=1, max=7200, help="Seconds for one candidate.")
     ] = 120.0,
     runs: Runs = RUNS,
     json: Json = False,
@@ -254,7 +254,7 @@ def reap(
     ] = 7.0,
     json: Json = False,
 ) -> int:
-    """Clear up on other machines: idle residents, lost jobs, old caches."""
+    """Clear up here and on other machines: idle residents, lost jobs, old caches."""
     from flows.reaping import clear  # noqa: PLC0415
 
     return clear(tuple(machines or ()), days, as_json=json)

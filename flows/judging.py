@@ -12,6 +12,7 @@ from tasks import devices
 from tasks.judgement import Ruling, Terms, exit_code, rulings
 from tasks.machines import close_machines, machine_for
 from tasks.pages import interval
+from tasks.placing import benches
 from tasks.rehearsal import rehearse
 from tasks.subjects import Subject
 
@@ -30,7 +31,7 @@ async def _judge(given: tuple[Subject, ...], terms: Terms, runs: Path, *, as_jso
         machine = machine_for(device, runs)
         if isinstance(machine, SpoolMachine):
             await rehearse(machine, given, terms)
-        async for ruling in rulings(machine, given, terms):
+        async for ruling in rulings(benches(device, runs), given, terms):
             verdicts.append(ruling.verdict)
             print(json.dumps(asdict(ruling)) if as_json else _line(ruling), flush=True)
             if len(given) > 1:

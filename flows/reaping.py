@@ -1,4 +1,4 @@
-"""`kforge reap`: clears up on other machines, one line each."""
+"""`kforge reap`: clears up on all machines, one line each."""
 
 import json
 from dataclasses import asdict

@@ -1,8 +1,8 @@
 """Judging given kernels: the same machine, evidence and verdict as in the loop."""
 
 import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agents.loop import CONFIRM_PAIRS
@@ -70,22 +70,42 @@ def exit_code(verdicts: list[str]) -> int:
     return 3 if any(v not in (*ACCEPTED, Verdict.UNVERIFIED) for v in verdicts) else 4
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """A device on one of the machines that have it, and what was admitted there."""
+
+    machine: Machine
+    device: Device
+    admissions: dict[str, Admission] = field(default_factory=dict)
+    """By the operator's hash: each is admitted once."""
+
+
+Rule = Callable[[Bench], Awaitable[Ruling]]
+Placed = Callable[[Rule], Awaitable[Ruling]]
+"""What a rule says on a bench that works."""
+
+
 async def rulings(
-    machine: Machine, given: tuple[Subject, ...], terms: Terms
+    placed: Placed, given: tuple[Subject, ...], terms: Terms
 ) -> AsyncIterator[Ruling]:
-    """One ruling after the other, in order; an operator is admitted once. MachineError ends it."""
+    """One ruling after the other, in order. MachineError ends it."""
     (device,) = devices.find((terms.device,))
-    admissions: dict[str, Admission] = {}
     for subject in given:
         began = time.monotonic()
         ruling = _unread(subject, device, terms)
         if ruling is None:
-            key = subject.operator.hash
-            if key not in admissions:
-                admit = partial(machine.admit, subject.operator, terms.contract, device)
-                admissions[key] = await patiently(admit)
-            ruling = await _ruled(machine, subject, terms, admissions[key])
+            ruling = await placed(partial(_ruled, subject=subject, terms=terms))
         yield replace(ruling, seconds=round(time.monotonic() - began, 3))
+
+
+def on(machine: Machine, device: Device) -> Placed:
+    """All on one machine."""
+    bench = Bench(machine=machine, device=device)
+
+    async def placed(rule: Rule) -> Ruling:
+        return await rule(bench)
+
+    return placed
 
 
 def _unread(subject: Subject, device: Device, terms: Terms) -> Ruling | None:
@@ -99,18 +119,22 @@ def _unread(subject: Subject, device: Device, terms: Terms) -> Ruling | None:
     return _ruling(subject, device, terms, judgement, None)
 
 
-async def _ruled(machine: Machine, subject: Subject, terms: Terms, admission: Admission) -> Ruling:
-    (device,) = devices.find((terms.device,))
+async def _ruled(bench: Bench, *, subject: Subject, terms: Terms) -> Ruling:
+    key, device = subject.operator.hash, bench.device
+    if key not in bench.admissions:
+        admit = partial(bench.machine.admit, subject.operator, terms.contract, device)
+        bench.admissions[key] = await patiently(admit)
+    admission = bench.admissions[key]
     if not admission.admitted:
         return _refused(subject, device, terms, admission)
-    judgement, run = await _judged(machine, subject, terms, admission.scales)
+    judgement, run = await _judged(bench, subject, terms, admission.scales)
     return _ruling(subject, device, terms, judgement, run)
 
 
 async def _judged(
-    machine: Machine, subject: Subject, terms: Terms, scales: tuple[float, ...]
+    bench: Bench, subject: Subject, terms: Terms, scales: tuple[float, ...]
 ) -> tuple[Judgement, RunResult | None]:
-    (device,) = devices.find((terms.device,))
+    machine, device = bench.machine, bench.device
     build = await patiently(partial(machine.build, subject.operator, subject.source, device))
     if not build.ok or device.execution == "none":
         return judge_evidence(terms.contract, build, None), None

@@ -12,6 +12,7 @@ from targets.machines import inventory
 from targets.machines.remote import RemoteMachine
 from targets.machines.slurm import SlurmMachine
 from tasks import soundness
+from tasks.judgement import Bench, Placed, Rule, Ruling
 from tasks.machines import machine_for
 from tasks.placement import Placement, place
 from tasks.retry import patiently
@@ -39,6 +40,20 @@ async def somewhere(device: Device, runs: Path, work: Callable[[Device], Awaitab
                     raise
                 _LOG.warning("%s is left out: %s", chosen.machine, error)
                 PLACEMENT.leave_out(chosen, str(error))
+
+
+def benches(device: Device, runs: Path) -> Placed:
+    """Rulings on any machine that has the device, as `somewhere`."""
+    known: dict[object, Bench] = {}
+
+    async def placed(rule: Rule) -> Ruling:
+        async def there(chosen: Device) -> Ruling:
+            fresh = Bench(machine=machine_for(chosen, runs), device=chosen)
+            return await rule(known.setdefault(place(chosen), fresh))
+
+        return await somewhere(device, runs, there)
+
+    return placed
 
 
 async def _proven(device: Device, runs: Path) -> None:

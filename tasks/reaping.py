@@ -1,4 +1,4 @@
-"""Clearing up on the machines of `devices.toml`: what crashes and old versions left there."""
+"""Clearing up here and on the machines of `devices.toml`: what crashes and old versions left."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from data.errors import MachineError, MisuseError
 from targets.machines import ec2, inventory
 from targets.machines.ssh import clean
+from targets.remote import strays
 from tasks.machines import destination
+
+HERE = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +27,15 @@ def reap(names: tuple[str, ...], days: float) -> Iterator[Reaped]:
     What a connected controller uses stays. Caches and code unused for so many days go.
     """
     known, clouds = inventory.destinations(), inventory.clouds()
+    every = (HERE, *known, *clouds)
     for name in names:
-        if name not in known | clouds:
-            listed = ", ".join(known | clouds) or "none"
+        if name not in every:
+            listed = ", ".join(every)
             raise MisuseError(f"no machine {name!r} that can be cleared up; known: {listed}")
-    for name in names or (*known, *clouds):
+    for name in names or every:
+        if name == HERE:
+            yield Reaped(machine=name, ok=True, found=f"removed {strays.sweep()} old folders")
+            continue
         if name in clouds:
             yield _reaped_cloud(name, clouds[name].region)
             continue

@@ -9,7 +9,7 @@ from data.records import Admission, BuildResult, Device, RunResult, RunStatus
 from targets.machines.judged import Judged
 from targets.machines.spool import SpoolMachine
 from targets.remote.jobs import Ask
-from tasks.judgement import Terms, rulings
+from tasks.judgement import Terms, on, rulings
 from tasks.subjects import Subject
 
 ANSWERS: Mapping[str, Any] = {
@@ -41,6 +41,6 @@ class Rehearsal(Judged):
 async def rehearse(machine: SpoolMachine, given: tuple[Subject, ...], terms: Terms) -> None:
     """Posts all that judging the files will ask, before the first answer is waited for."""
     rehearsal = Rehearsal()
-    async for _ in rulings(rehearsal, given, terms):
+    async for _ in rulings(on(rehearsal, machine.device), given, terms):
         pass
     machine.expect(rehearsal.asks)

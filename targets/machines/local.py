@@ -20,7 +20,7 @@ from data.records import Device
 from targets.machines.judge_server import JudgeServer, ServerDied
 from targets.machines.judged import Judged
 from targets.remote.command import Command, Completed
-from targets.remote.lease import FOLDER, Lease
+from targets.remote.lease import BEAT_S, FOLDER, HOLD_S, Lease
 from targets.remote.occupants import occupants
 
 POLL_S = 0.02
@@ -28,6 +28,7 @@ REPORT_S = 10.0
 FOREIGN_S = 60.0
 """How long a leased device may be used by somebody without a lease before we give up."""
 LOOK_S = 2.0
+LOOKED_S = 10.0
 
 _LOG = logging.getLogger("kforge.machines")
 
@@ -42,6 +43,8 @@ class LocalMachine(Judged):
         self._server: JudgeServer | None = None
         self._starting = threading.Lock()
         self._queues: dict[tuple[int, str], asyncio.Lock] = {}
+        self._looked: dict[str, float] = {}
+        """When a device was last seen to be nobody else's."""
 
     async def run(self, command: tuple[str, ...], deadline_s: float) -> Completed:
         """How the command ended, with nothing of it left; MachineError when it is not there.
@@ -73,17 +76,26 @@ class LocalMachine(Judged):
         """Exclusive use of the device on this host; waits, and says every 10 s for whom.
 
         The pairs of this process queue first; of each process one stands in the host's queue.
-        MachineError when somebody without a lease goes on using the device.
+        MachineError when somebody without a lease goes on using the device, and for the caller when
+        it did not give the device back in four hours.
         """
         key = f"{device.target}-{device.index}"
         async with self._queue(key):
             lease = Lease(key, f"timing for {device.name}", folder=self._locks)
             try:
                 await _taken(lease, device.name)
-                await _alone(device)
-                yield
+                await self._alone(key, device)
+                async with _bounded(device.name), _beating(lease):
+                    yield
             finally:
                 lease.release()
+
+    async def _alone(self, key: str, device: Device) -> None:
+        """Looks for foreign hands unless that was done just now: the tools take up to a second."""
+        looked = self._looked.get(key)
+        if looked is None or time.monotonic() - looked > LOOKED_S:
+            await _alone(device)
+            self._looked[key] = time.monotonic()
 
     def _queue(self, name: str) -> asyncio.Lock:
         """The queue of a device; an asyncio lock belongs to the loop that waits for it."""
@@ -123,6 +135,36 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
     except OSError as error:
         raise MachineError(f"cannot copy {source} to {target}: {error.strerror}") from None
+
+
+@asynccontextmanager
+async def _bounded(device: str) -> AsyncIterator[None]:
+    """MachineError in the midst of the context when it takes longer than anything may."""
+    limit = asyncio.timeout(HOLD_S)
+    try:
+        async with limit:
+            yield
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise MachineError(f"{device} was held for more than {HOLD_S:.0f} s") from None
+
+
+@asynccontextmanager
+async def _beating(lease: Lease) -> AsyncIterator[None]:
+    """The lease shows signs of life while the context is open."""
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            lease.beat()
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+        await asyncio.wait({beating})
 
 
 async def _taken(lease: Lease, device: str) -> None:

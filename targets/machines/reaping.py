@@ -1,7 +1,8 @@
 """Clears up on a host: `python -m targets.machines.reaping ROOT [DAYS]`, one line of JSON.
 
-Ends residents that serve nobody, the processes of jobs that were lost, and answers, code and caches
-that are old. What a connected controller uses is left alone.
+Ends residents that serve nobody, the processes of jobs that were lost, and removes answers, code
+and caches that are old, and temporary folders whose processes were killed. What a connected
+controller uses is left alone.
 """
 
 import json
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from targets.machines.attach import meeting_point
 from targets.machines.jobs import KEPT_S, clear
+from targets.remote import strays
 from targets.remote.offshoots import born
 
 CODE = Path(__file__).resolve().parents[2]
@@ -34,7 +36,7 @@ def reap(root: Path, days: float) -> dict[str, int]:
         "residents": ended.count(True),
         "busy": ended.count(False),
         "jobs": jobs,
-        "old": _old(root, days),
+        "old": _old(root, days) + strays.sweep(),
     }
 
 

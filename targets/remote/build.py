@@ -10,7 +10,6 @@ import json
 import math
 import os
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ from data.metrics import METRICS, Merge
 from data.records import BuildResult, Device, Diagnostic, Metric, Operator
 from targets import TARGETS
 from targets.base import Target
-from targets.remote import kforge_launch
+from targets.remote import kforge_launch, strays
 from targets.remote.compiler import Compiled, compiled
 from targets.remote.sandbox import Limits
 from targets.remote.walled import Ended, walled
@@ -69,10 +68,10 @@ def build(
 
 def record(source: str) -> Recorded:
     """Imports the candidate without compiling anything and collects its kernel sources."""
-    with tempfile.TemporaryDirectory(prefix="kforge-record-") as folder:
-        path = Path(folder, FILE)
+    with strays.folder() as folder:
+        path = folder / FILE
         path.write_text(source)
-        ended = walled(lambda answer: _import(path, answer), Path(folder), RECORD)
+        ended = walled(lambda answer: _import(path, answer), folder, RECORD)
     return _read(ended, source)
 
 

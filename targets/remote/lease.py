@@ -24,6 +24,12 @@ from targets.remote.offshoots import end
 FOLDER = Path("/tmp/kforge-leases")  # noqa: S108 (one place for all users; checked when used)
 SHARED = 0o1777
 """Everybody may add files, only the owner of one may remove it."""
+HOLD_S = 4 * 3600.0
+"""Nothing that is timed takes as long: who holds a device longer gives it up."""
+BEAT_S = 5.0
+SILENT_S = 4 * BEAT_S
+RECORD = 512
+"""Bytes of a record at least: each is as long as the one that it replaces."""
 HOLDER = "KFORGE_HOLDER"
 """Mark in the environment of what a holder starts."""
 
@@ -43,10 +49,18 @@ class Holder:
     purpose: str
     mark: str
     since: float
-    """Seconds since the epoch, this host's clock."""
+    """Seconds since the epoch, this host's clock; so are the next two."""
+    beat: float
+    """When the holder said last that it is at work."""
+    until: float
+    """When it will have given the device back."""
 
     def __str__(self) -> str:
-        return f"{self.user}, pid {self.pid} ({self.purpose})"
+        late = time.time() - self.until
+        silent = time.time() - self.beat
+        said = f"; should have ended {late:.0f} s ago" if late > 0 else ""
+        said += f"; no sign of life since {silent:.0f} s" if silent > SILENT_S else ""
+        return f"{self.user}, pid {self.pid} ({self.purpose}){said}"
 
 
 class Lease:
@@ -58,6 +72,7 @@ class Lease:
         self._queue = _shared(_shared(folder) / f"{device}.queue")
         self._path = folder / f"{device}.lock"
         self._lock: int | None = None
+        self._since = 0.0
         self._place, self._ticket = _ticket(self._queue)
 
     @property
@@ -78,7 +93,8 @@ class Lease:
             return False
         self._lock = lock
         _succeed(holder(self._path))
-        self._note()
+        self._since = time.time()
+        self.beat()
         self._leave()
         return True
 
@@ -95,7 +111,8 @@ class Lease:
             self._lock = None
         self._leave()
 
-    def _note(self) -> None:
+    def beat(self) -> None:
+        """Writes into the lock file who holds the device, and that it is at work."""
         assert self._lock is not None
         told = {
             "pid": os.getpid(),
@@ -103,10 +120,13 @@ class Lease:
             "user": user(),
             "purpose": self._purpose,
             "mark": mark(),
-            "since": time.time(),
+            "since": self._since,
+            "beat": time.time(),
+            "until": self._since + HOLD_S,
         }
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, json.dumps(told).encode(), 0)
+        data = json.dumps(told).encode().ljust(RECORD)
+        os.pwrite(self._lock, data, 0)  # in one piece, or a reader would see half of it
+        os.ftruncate(self._lock, len(data))
 
     def _leave(self) -> None:
         if self._ticket is not None:

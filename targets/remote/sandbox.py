@@ -24,8 +24,6 @@ NAMESPACES = (
     | syscalls.CLONE_NEWIPC
     | syscalls.CLONE_NEWUTS
 )
-ROOM = "kforge-room-"
-"""Begins the name of a private folder; then comes its keeper's process id."""
 PROC = ("cpuinfo", "meminfo", "stat", "loadavg", "version", "devices", "sys", "driver")
 """What a child without a procfs of its own may read there, beside its own folder."""
 

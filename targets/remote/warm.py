@@ -26,7 +26,8 @@ from targets.remote import root, sandbox, users
 from targets.remote.channel import Channel, ChannelError, close_all_but
 from targets.remote.ladder import Rung
 from targets.remote.processes import descendants, send
-from targets.remote.sandbox import ROOM, Limits, View, Walls
+from targets.remote.sandbox import Limits, View, Walls
+from targets.remote.strays import ROOM
 
 PROBE = Limits(memory_bytes=1 << 30, seconds=10.0, tmpfs_bytes=1 << 20)
 

@@ -9,11 +9,9 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from data.errors import MachineError
-from targets.remote import bubblewrap, inherited, ladder, sandbox, users
+from targets.remote import bubblewrap, inherited, ladder, sandbox, strays, users
 from targets.remote.bubblewrap import Inside
 from targets.remote.cgroup import sweep
 from targets.remote.channel import Channel, ChannelError, introduced_pair, sender
 from targets.remote.drain import Drain
 from targets.remote.ladder import Rung, accepted, refusal
 from targets.remote.offspring import GONE_S, Birth, Child
-from targets.remote.sandbox import ROOM, Limits, View
+from targets.remote.sandbox import Limits, View
 
 START_S = 180.0
 """A cold dummy compile takes 17 s on an idle machine."""
@@ -51,7 +49,7 @@ class Zygote:
         self._rungs = tuple(rungs) or accepted(os.environ.get(ladder.OPTION))
         sweep()
         inherited.sweep(self.cache)
-        _sweep_rooms()
+        strays.sweep()
         self._own_caches()
         if not self._started_in_bubblewrap():
             self._start((), [r for r in self._rungs if r is not Rung.BUBBLEWRAP], os.getpid())
@@ -146,15 +144,6 @@ class Zygote:
                 select.select([self._handle], [], [], GONE_S)
                 os.close(self._handle)
                 self._handle = None
-
-
-def _sweep_rooms() -> None:
-    """Removes private folders whose keepers were killed."""
-    for folder in {tempfile.gettempdir(), "/tmp"}:  # noqa: S108
-        for room in Path(folder).glob(f"{ROOM}*"):
-            keeper = room.name.removeprefix(ROOM).partition("-")[0]
-            if keeper.isdigit() and not Path("/proc", keeper).exists():
-                shutil.rmtree(room, ignore_errors=True)
 
 
 def _has_fileno() -> bool:

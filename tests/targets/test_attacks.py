@@ -14,9 +14,9 @@ from data.records import RunStatus
 from targets.remote import seccomp
 from targets.remote.ladder import Rung
 from targets.remote.output import SideFault
-from targets.remote.sandbox import ROOM
 from targets.remote.seccomp import DENIED
 from targets.remote.side import Side
+from targets.remote.strays import ROOM
 from tests.targets.rig import Rig
 
 TOKEN = "kforge-canary-2718"

@@ -18,9 +18,9 @@ from data.records import (
     RunStatus,
 )
 from data.verdict import Outcome
-from tasks.judgement import Ruling, Terms, exit_code, rulings
+from tasks.judgement import Ruling, Terms, exit_code, on, rulings
 from tasks.subjects import Subject
-from tests.data.samples import RELU, timing
+from tests.data.samples import CPU, RELU, timing
 
 TERMS = Terms(device="cpu", contract=Contract(), timed=True, deadline_s=30.0)
 ADMITTED = Admission(outcome=None, reason="")
@@ -77,7 +77,7 @@ def given(*sources: str) -> tuple[Subject, ...]:
 
 
 async def ruled(machine: Bench, *sources: str, terms: Terms = TERMS) -> list[Ruling]:
-    return [r async for r in rulings(machine, given(*sources), terms)]
+    return [r async for r in rulings(on(machine, CPU), given(*sources), terms)]
 
 
 async def test_each_candidate_gets_its_ruling_in_order() -> None:
@@ -93,7 +93,7 @@ async def test_a_file_without_source_costs_no_machine() -> None:
     """Its fault is the verdict, before anything is admitted, built or measured."""
     subject = replace(given("x")[0], source="", fault="the file is binary: byte 3 is NUL")
     machine = Bench()
-    (ruling,) = [r async for r in rulings(machine, (subject,), TERMS)]
+    (ruling,) = [r async for r in rulings(on(machine, CPU), (subject,), TERMS)]
     assert (ruling.verdict, ruling.reason) == ("BUILD_FAILED", subject.fault)
     assert not machine.admitted
 
@@ -133,7 +133,7 @@ async def test_the_terms_reach_the_judge() -> None:
 
 async def test_a_fault_of_ours_is_not_a_verdict() -> None:
     """What was ruled before stays said; the fault comes out as itself."""
-    stream = rulings(Broken(), given("fast", "wrong"), TERMS)
+    stream = rulings(on(Broken(), CPU), given("fast", "wrong"), TERMS)
     assert (await anext(stream)).verdict == "FASTER"
     with pytest.raises(RuntimeError, match="fault of ours"):
         await anext(stream)

@@ -68,3 +68,37 @@ async def test_work_moves_when_its_machine_dies(
     assert await placing.somewhere(device, tmp_path, work) == "done"
     assert await placing.somewhere(device, tmp_path, work) == "done"
     assert seen == [0, 1, 1]
+
+
+async def test_a_ruling_moves_when_its_machine_dies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next machine admits the operator for itself; one that works keeps what it admitted."""
+    from tasks import placing
+    from tasks.judgement import Bench, Ruling
+
+    (tmp_path / "devices.toml").write_text(
+        "[[device]]\nname = 'd'\ntarget = 'cpu'\narch = 'any'\nindices = [0, 1]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(placing, "PLACEMENT", Placement())
+    seen: list[Bench] = []
+
+    async def rule(bench: Bench) -> Ruling:
+        seen.append(bench)
+        if bench.device.index == 0:
+            raise MachineError("the host died")
+        return Ruling(
+            candidate="c",
+            operator="relu",
+            device="d",
+            verdict="CORRECT",
+            reason="",
+            contract="strict",
+            execution="hardware",
+        )
+
+    placed = placing.benches(Device(name="d", target="cpu", vendor="cpu", arch="any"), tmp_path)
+    assert [(await placed(rule)).verdict for _ in range(2)] == ["CORRECT"] * 2
+    assert [b.device.index for b in seen] == [0, 1, 1]
+    assert seen[1] is seen[2]

@@ -30,7 +30,7 @@ from targets.machines.local import LocalMachine
 from targets.machines.spool import SpoolMachine, Waiting
 from targets.remote.jobs import Job, Row
 from targets.remote.spool import Spool
-from tasks.judgement import Terms, rulings
+from tasks.judgement import Terms, on, rulings
 from tasks.rehearsal import rehearse
 from tasks.remote.work import Worker
 from tasks.spooled import imported, ported
@@ -198,7 +198,7 @@ async def test_given_candidates_travel_together(tmp_path: Path) -> None:
         say=lambda _: None,
     )
     await worker._all()
-    said = [r.verdict async for r in rulings(spooled, given, terms)]
+    said = [r.verdict async for r in rulings(on(spooled, spooled.device), given, terms)]
     assert said == ["WRONG", "BUILD_FAILED", "BUILD_FAILED", "NO_CODE", "WRONG"]
     assert Counter(remote.asked) == {"admit": 2, "build": 4, "measure": 2}
     assert len(spooled.spool.ids()) == 2

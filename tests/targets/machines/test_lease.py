@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,20 @@ def test_two_names_of_one_card_share_a_lease(folder: Path, monkeypatch: pytest.M
     assert (folder / "GPU-1234.lock").exists()
     one.release()
     two.release()
+
+
+def test_the_record_says_who_since_when_at_work_and_until_when(folder: Path) -> None:
+    """What somebody who waits reads; a holder that stands still or is late is shown as such."""
+    mine = Lease("gpu-0", "timing", folder=folder)
+    assert mine.take()
+    first = mine.holder()
+    mine.beat()
+    latest = mine.holder()
+    mine.release()
+    assert first is not None
+    assert latest is not None
+    assert latest.beat > first.beat >= first.since == latest.since
+    assert latest.until == latest.since + leases.HOLD_S
+    assert str(latest) == f"{leases.user()}, pid {os.getpid()} (timing)"
+    stuck = replace(latest, beat=latest.beat - 100, until=latest.since - 7)
+    assert "should have ended 7 s ago; no sign of life since 100 s" in str(stuck)

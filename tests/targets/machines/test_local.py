@@ -11,7 +11,9 @@ import pytest
 
 from data.errors import MachineError
 from data.records import Device, Operator
+from targets.machines import local
 from targets.machines.local import LocalMachine
+from targets.remote.lease import holders
 from tests.targets.machines.contract import MachineContract
 
 CPU = Device(name="cpu", target="cpu", vendor="cpu", arch="any")
@@ -135,3 +137,24 @@ async def test_nothing_is_left_after_close(tmp_path: Path) -> None:
     machine.close()
     machine.close()
     assert process.poll() == 0
+
+
+async def test_a_device_that_is_never_given_back_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who hangs under a lease loses it at its deadline; the record beats until then."""
+    monkeypatch.setattr(local, "HOLD_S", 0.5)
+    monkeypatch.setattr(local, "BEAT_S", 0.05)
+    machine = LocalMachine(tmp_path, locks=tmp_path / "locks")
+    beats = set()
+
+    async def hang() -> None:
+        async with machine.lease(CPU):
+            while True:
+                beats.add(holders(tmp_path / "locks")["cpu-0"].beat)
+                await asyncio.sleep(0.1)
+
+    with pytest.raises(MachineError, match="cpu was held for more than"):
+        await hang()
+    assert len(beats) > 2
+    assert not holders(tmp_path / "locks")
