@@ -35,6 +35,12 @@ class Kind(Protocol):
     def attach(self, fd: int, size: int) -> Memory:
         """The memory behind another process's descriptor."""
 
+    def gate(self, memory: HostMemory) -> Callable[[int], None] | None:
+        """What makes the launching stream wait until the first word reaches a number.
+
+        None where calls cannot be queued ahead.
+        """
+
     def wait(self) -> None:
         """Until everything that this process has launched is done, on every stream."""
 
@@ -84,6 +90,9 @@ class Host:
         memory = HostMemory(fd, size)
         memory.close()
         return memory
+
+    def gate(self, memory: HostMemory) -> Callable[[int], None] | None:  # noqa: ARG002
+        return None
 
     def wait(self) -> None:
         pass

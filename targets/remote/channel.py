@@ -113,6 +113,12 @@ class Channel:
         return data
 
 
+def message(header: dict[str, Any]) -> bytes:
+    """A frame without a body, ready for `send_raw`."""
+    text = json.dumps(header).encode()
+    return PREFIX.pack(len(text), 0) + text
+
+
 def _header(text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text)

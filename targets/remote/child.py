@@ -11,8 +11,8 @@ import os
 import sys
 import tempfile
 import threading
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from targets.remote import fence, inherited, kforge_launch
 from targets.remote.accelerator import HOST, Kind, kind
 from targets.remote.arena import Arena, name_of, unpack
 from targets.remote.channel import Channel, Frame
+from targets.remote.described import described, leaves_of, told
+from targets.remote.memory import HostMemory
 
 _COUNT = itertools.count()
 
@@ -29,7 +31,7 @@ _COUNT = itertools.count()
 class Driver:
     """What one child has loaded so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
         self.module: Any = None
         self.model: Any = None
         self.compiled: Any = None
@@ -41,6 +43,8 @@ class Driver:
         self.on: Kind = HOST
         self.fences: Any = None
         self._arenas: list[Arena] = []
+        self._hold: Callable[[int], None] | None = None
+        self._tell = tell
 
     def begin(self, frame: Frame) -> dict[str, Any]:
         """The context on the device."""
@@ -127,11 +131,11 @@ class Driver:
         with torch.no_grad():
             self.held = self.compiled(*self.sets[frame.header["set"]])
         self.leave(frame)
-        return {"outputs": _describe(self.held, self.on.place)}
+        return {"outputs": described(self.held, self.on.place)}
 
     def leave(self, _: Frame) -> dict[str, Any]:
         """Copies the outputs to the judge, on the stream that they were computed on; waits."""
-        leaves = _leaves(self.held)
+        leaves = leaves_of(self.held)
         if self.slots and self.on.maps_answers and _shapes(leaves) == _shapes(self.slots[0]):
             _copy_out(leaves, self.slots[0])
         self.on.wait()
@@ -158,18 +162,34 @@ class Driver:
     def batch(self, frame: Frame) -> dict[str, Any]:
         """A call for each of the first sets, each answer copied out before the next call."""
         self.held = None
-        with torch.no_grad():
+        with torch.no_grad(), self._queued(frame):
             for i in range(frame.header["calls"]):
-                _copy_out(_leaves(self.compiled(*self.sets[i])), self.slots[i])
+                _copy_out(leaves_of(self.compiled(*self.sets[i])), self.slots[i])
         self.on.wait()
         return {}
+
+    def gate(self, frame: Frame) -> dict[str, Any]:
+        """Memory whose first word opens the gate; answers whether calls can wait at one."""
+        self._hold = self.on.gate(HostMemory(frame.fds[0], frame.header["size"]))
+        return {"queues": self._hold is not None}
+
+    @contextmanager
+    def _queued(self, frame: Frame) -> Iterator[None]:
+        """What is launched inside waits at the gate, if the judge asks for that, who is told."""
+        number = frame.header.get("gate")
+        if number is None or self._hold is None:
+            yield
+            return
+        self._hold(number)
+        yield
+        self._tell({"queued": True})
 
     def null_batch(self, frame: Frame) -> dict[str, Any]:
         """The batch without its calls: what the copies alone cost, at least.
 
         On a device the source is one row, which the cache holds as it holds a fresh answer.
         """
-        with torch.no_grad():
+        with torch.no_grad(), self._queued(frame):
             for i in range(frame.header["calls"]):
                 source = self.slots[0 if self.on.maps_answers else i - 1]
                 _copy_out(source, self.slots[i])
@@ -178,7 +198,7 @@ class Driver:
 
     def null(self, _: Frame) -> dict[str, Any]:
         """The messages without a call."""
-        return {"outputs": _describe(self.held, self.on.place)}
+        return {"outputs": described(self.held, self.on.place)}
 
     def poison(self, frame: Frame) -> dict[str, Any]:
         """Fills freed memory of the outputs' sizes with NaN; or all new memory with a value."""
@@ -213,7 +233,7 @@ class Driver:
         given = [t for t in self.sets[0] if isinstance(t, torch.Tensor)]
         self.tracer.begin([*self.model.state_dict().values(), *given])
         answer = self.call(frame)
-        authored = self.tracer.authored(_leaves(self.held))
+        authored = self.tracer.authored(leaves_of(self.held))
         return {**answer, "ops": list(self.tracer.ops), "authored": authored}
 
 
@@ -223,7 +243,7 @@ def drive(channel: Channel) -> None:
     if not os.access(os.environ["TORCHINDUCTOR_CACHE_DIR"], os.W_OK):  # the baseline's alone
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{os.environ['TMPDIR']}/inductor"
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    driver = Driver()
+    driver = Driver(channel.send)
     operations: dict[str, Callable[[Frame], dict[str, Any]]] = {
         "begin": driver.begin,
         "load": driver.load,
@@ -231,6 +251,7 @@ def drive(channel: Channel) -> None:
         "state": driver.state,
         "inputs": driver.inputs,
         "slots": driver.slots_for,
+        "gate": driver.gate,
         "call": driver.call,
         "batch": driver.batch,
         "leave": driver.leave,
@@ -247,20 +268,12 @@ def drive(channel: Channel) -> None:
         try:
             answer = operations[frame.header["op"]](frame)
         except BaseException as error:  # noqa: BLE001 (the process edge of foreign code)
-            answer = {"error": _told(error)}
+            answer = {"error": told(error)}
         channel.send(answer)
 
 
 def _arena(frame: Frame) -> Arena:
     return Arena.of_header(frame.fds[0], frame.header["arena"], HOST.attach)
-
-
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [leaf for v in value.values() for leaf in _leaves(v)]
-    if isinstance(value, (tuple, list)):
-        return [leaf for v in value for leaf in _leaves(v)]
-    return [value]
 
 
 def _copy_out(leaves: list[Any], row: list[torch.Tensor]) -> None:
@@ -271,44 +284,3 @@ def _copy_out(leaves: list[Any], row: list[torch.Tensor]) -> None:
 
 def _shapes(leaves: list[Any]) -> list[torch.Size]:
     return [x.shape if isinstance(x, torch.Tensor) else torch.Size([0]) for x in leaves]
-
-
-def _describe(value: Any, place: str) -> list[dict[str, Any]]:
-    return [_where(leaf, place) for leaf in _leaves(value)]
-
-
-def _where(value: Any, place: str) -> dict[str, Any]:
-    """Type and place of an output; a Parameter counts as the tensor that it holds."""
-    kind = type(value)
-    if value is None or kind in (bool, int, float, str):
-        return {"type": "value", "value": value}
-    if kind is torch.nn.Parameter:
-        kind, value = torch.Tensor, value.data
-    if kind is not torch.Tensor:
-        return {"type": f"{kind.__module__}.{kind.__qualname__}"}
-    if value.layout != torch.strided or value.device.type != place:
-        return {"type": f"{value.layout} on {value.device}"}
-    if value.is_conj() or value.is_neg():
-        value = value.resolve_conj().resolve_neg()
-    return {
-        "type": "tensor",
-        "dtype": name_of(value.dtype),
-        "shape": list(value.shape),
-        "strides": list(value.stride()),
-        "address": value.data_ptr(),
-        "bytes": value.untyped_storage().nbytes() - value.storage_offset() * value.element_size(),
-    }
-
-
-def _told(error: BaseException) -> dict[str, str]:
-    """Type, message and the candidate's own lines of the traceback."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f"line {f.lineno}: {f.line}" for f in frames if "candidate_" in f.filename]
-    if isinstance(error, SyntaxError) and error.lineno:
-        own.append(f"line {error.lineno}: {(error.text or '').strip()}")
-    message = str(error)
-    return {
-        "type": type(error).__name__,
-        "message": message if len(message) < 4000 else f"{message[:2000]} ... {message[-2000:]}",
-        "trace": "; ".join(own[-6:]),
-    }

@@ -5,14 +5,16 @@ Nobody but the judge can read them once the child is dead, and no child sees ano
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
+from data.errors import MachineError
 from targets.remote import nvml
 from targets.remote.borrowed import CUDA, borrowed
 from targets.remote.cuda_driver import Block, Driver
-from targets.remote.memory import Memory, TensorMemory
+from targets.remote.memory import HostMemory, Memory, TensorMemory
 
 NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 FLUSH_FACTOR = 2
@@ -52,6 +54,14 @@ class Cuda:
         block = driver.attach(fd, size)
         os.close(fd)
         return _Mapped(driver, block, size)
+
+    def gate(self, memory: HostMemory) -> Callable[[int], None] | None:
+        driver = self._use()
+        try:
+            place = driver.register(memory.flat.data_ptr(), memory.size)
+        except MachineError:
+            return None
+        return lambda number: driver.hold(torch.cuda.current_stream().cuda_stream, place, number)
 
     def wait(self) -> None:
         self._use().synchronise()

@@ -13,6 +13,8 @@ from data.errors import MachineError
 
 PINNED, ON_DEVICE, AS_FD, READ_WRITE = 1, 1, 1, 3
 """CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE, ..._POSIX_FILE_DESCRIPTOR, ..."""
+HOST_MAPPED, AT_LEAST = 2, 0
+"""CU_MEMHOSTREGISTER_DEVICEMAP, CU_STREAM_WAIT_VALUE_GEQ."""
 LIBRARY = "libcuda.so.1"
 
 
@@ -107,6 +109,18 @@ class Driver:
     def synchronise(self) -> None:
         """Waits for every stream of this context, also those that torch does not know."""
         self._do("cuCtxSynchronize")
+
+    def register(self, address: int, size: int) -> int:
+        """Pins memory of the host; where the device finds it."""
+        place, start = ctypes.c_uint64(), ctypes.c_void_p(address)
+        self._do("cuMemHostRegister_v2", start, ctypes.c_size_t(size), HOST_MAPPED)
+        self._do("cuMemHostGetDevicePointer_v2", ctypes.byref(place), start, 0)
+        return place.value
+
+    def hold(self, stream: int, address: int, number: int) -> None:
+        """What comes on the stream waits until the word there is at least this number."""
+        where, least = ctypes.c_uint64(address), ctypes.c_uint32(number)
+        self._do("cuStreamWaitValue32_v2", ctypes.c_void_p(stream), where, least, AT_LEAST)
 
     def reset_persisting(self) -> None:
         """Lines of the L2 cache that were made to stay become ordinary ones."""

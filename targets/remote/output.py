@@ -70,3 +70,19 @@ def fences(told: Mapping[str, Any]) -> list[tuple[int, int]]:
         return [(int(a), min(int(n), _FENCE)) for a, n in told["fences"][:_FENCES]]
     except (KeyError, TypeError, ValueError) as error:
         raise SideFault(RunStatus.FORGED, "instead of fences there came something else") from error
+
+
+def same_names(
+    theirs: Mapping[str, tuple[tuple[int, ...], str]], state: Mapping[str, torch.Tensor]
+) -> None:
+    """Raises BAD_STRUCTURE unless parameters and buffers are exactly those of the operator."""
+    missing = [k for k in state if k not in theirs]
+    extra = [k for k in theirs if k not in state]
+    if missing or extra:
+        lacks = f"lacks {', '.join(missing)}" if missing else f"adds {', '.join(extra)}"
+        detail = f"parameters and buffers must be named as in Model: ModelNew {lacks}"
+        raise SideFault(RunStatus.BAD_STRUCTURE, detail)
+    for name, value in state.items():
+        if theirs[name][0] != tuple(value.shape):
+            detail = f"{name} has shape {theirs[name][0]}, expected {tuple(value.shape)}"
+            raise SideFault(RunStatus.BAD_STRUCTURE, detail)

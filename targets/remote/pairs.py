@@ -26,6 +26,9 @@ DEVICE_BYTES = 8 << 30
 DEVICE_LEAST, DEVICE_MOST = 20, 256
 """Different inputs a batch where a call is short (JUDGE.md, section 4, item 10)."""
 LEAST_NET = 0.02
+NULL_SHARE = 0.5
+"""Of a time; where calls cannot be queued ahead, more is not to be trusted."""
+UNSURE = "calls are bound by their launches, so their times cannot be told apart"
 FEW_PAGES = 16
 """A call that maps no more is no matter: 10 us."""
 SETS = 3
@@ -57,7 +60,7 @@ class PairTimes:
     null: list[float] = field(default_factory=list)
     """Cost of the messages, included in the times."""
     nulls: dict[str, list[float]] = field(default_factory=dict)
-    """By side: what messages and copies cost on a device; `ratio` and `each` are without it."""
+    """By side: null calls on a device; `ratio` and `each` are without the lower cost."""
     faults: dict[str, list[float]] = field(default_factory=dict)
     """By side: pages mapped anew a call, one entry a turn."""
     page_s: float = 0.0
@@ -87,6 +90,10 @@ class PairTimes:
             return seconds
         return max(seconds - excess * self.page_s, LEAST_NET * seconds)
 
+    def net(self, side: str) -> list[float]:
+        """Seconds a call, one entry a block."""
+        return self._net(side, self.blocks[side])
+
     def ratios(self, over: str, under: str) -> list[float]:
         """One a block."""
         both = (self._net(name, self.blocks[name]) for name in (over, under))
@@ -101,8 +108,21 @@ class PairTimes:
         """Without the side's null call; a time that it nearly fills is not measurable."""
         if side not in self.nulls:
             return list(times)
-        null = statistics.median(self.nulls[side])
+        null = self.null_s()
         return [max(t - null, LEAST_NET * t) for t in times]
+
+    def null_s(self) -> float:
+        """What messages and copies cost a call on a device: the same for both sides.
+
+        The lower one, since a candidate that slows its own null call would gain by it.
+        """
+        return min(map(statistics.median, self.nulls.values()), default=0.0)
+
+    def doubt(self, over: str) -> float:
+        """How far the null calls of both sides disagree, as a share of the shorter time."""
+        nulls = [statistics.median(self.nulls.get(name, [0.0])) for name in (over, CANDIDATE)]
+        times = [statistics.median(self._net(n, self.blocks[n])) for n in (over, CANDIDATE)]
+        return abs(nulls[0] - nulls[1]) / min(times)
 
 
 def form_of(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> Form:
@@ -132,10 +152,21 @@ def device_form(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> For
 
 
 def spread(pairs: Sequence[PairTimes], over: str) -> tuple[float, float, float]:
-    """Over the pairs; over the blocks where there is only one pair."""
-    if len(pairs) == 1:
-        return interval(pairs[0].ratios(over, CANDIDATE))
-    return interval([p.ratio(over, CANDIDATE) for p in pairs])
+    """Over the pairs; over the blocks where there is only one pair. Wider by the null's doubt."""
+    one = pairs[0].ratios(over, CANDIDATE) if len(pairs) == 1 else None
+    middle, low, high = interval(one or [p.ratio(over, CANDIDATE) for p in pairs])
+    doubt = statistics.median(p.doubt(over) for p in pairs)
+    below, above = (math.hypot(math.log(bound / middle), doubt) for bound in (low, high))
+    return middle, middle * math.exp(-below), middle * math.exp(above)
+
+
+def unsure(pairs: Sequence[PairTimes], over: str) -> bool:
+    """Whether null calls take more than half as long as the shorter of both times."""
+    return any(
+        p.null_s() > NULL_SHARE * statistics.median(p.net(n))
+        for p in pairs
+        for n in (over, CANDIDATE)
+    )
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:

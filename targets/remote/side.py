@@ -3,7 +3,6 @@
 Answers are read out of the child's memory, without its help.
 """
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,10 +17,11 @@ from targets.remote import foreign
 from targets.remote.accelerator import HOST, Kind
 from targets.remote.allowance import Allowance
 from targets.remote.arena import Arena, pack
-from targets.remote.channel import PREFIX, Closed, Late, Malformed
+from targets.remote.channel import Closed, Late, Malformed
 from targets.remote.ending import ended, forged, raised
+from targets.remote.gate import QUEUE_S, Gate
 from targets.remote.offspring import Child
-from targets.remote.output import Output, SideFault, fences, output
+from targets.remote.output import Output, SideFault, fences, output, same_names
 
 
 class Side:
@@ -46,6 +46,8 @@ class Side:
         self.slots: Arena | None = None
         self.width = 1
         """Outputs a call."""
+        self.gate: Gate | None = None
+        """Where calls wait until the judge opens it; None where they start as they come."""
 
     def begin(self, *, reduced: bool) -> None:
         """The child's own context on the device, before it reads foreign code."""
@@ -80,7 +82,7 @@ class Side:
             theirs = {str(k): (tuple(s), str(d)) for k, s, d in answer["state"]}
         except (KeyError, TypeError, ValueError) as error:
             raise forged("an answer that is no state") from error
-        _same_names(theirs, state)
+        same_names(theirs, state)
         self.state(state)
 
     def state(self, state: Mapping[str, torch.Tensor], *, in_place: bool = False) -> None:
@@ -141,14 +143,42 @@ class Side:
         """So many calls over the input sets; a baseline's, since nothing is looked at."""
         self._ask({"op": "loop", "calls": calls})
 
-    def start(self, message: bytes) -> dict[str, Any]:
+    def start(self, start: bytes) -> dict[str, Any]:
         """Sends a prepared message and waits for its answer: all that is timed."""
         try:
             self.expect_silence()
-            self.child.channel.send_raw(message)
+            self.child.channel.send_raw(start)
             return self._received(self._call_s)
         except Closed as error:
             raise ended(self.child) from error
+
+    def make_gate(self) -> None:
+        """A gate, where the device lets calls be queued ahead."""
+        gate = Gate()
+        told = self._ask({"op": "gate", "size": gate.memory.size}, fds=(gate.memory.fd,))
+        gate.memory.close()
+        self.gate = gate if told.get("queues") is True else None
+
+    def queue(self, start: bytes) -> bool:
+        """Sends a prepared message whose calls wait; whether all were launched in time."""
+        self.expect_silence()
+        self.child.channel.send_raw(start)
+        if not self.child.channel.spoke(QUEUE_S):
+            return False
+        self._launched()
+        return True
+
+    def open_gate(self, *, queued: bool) -> dict[str, Any]:
+        """The calls run; waits for their end."""
+        assert self.gate is not None
+        self.gate.open()
+        if not queued:
+            self._launched()
+        return self._received(self._call_s)
+
+    def _launched(self) -> None:
+        if self._received(self._call_s) != {"queued": True}:
+            raise forged("an answer before the gate was open")
 
     def expect_silence(self, within_s: float = 0.0) -> None:
         """FORGED when an answer lies there that nobody has asked for."""
@@ -288,25 +318,3 @@ class Side:
             return MachineError("the judge itself is too slow here: its own work took the time")
         detail = f"no answer within {waited:.1f} s; the process was killed"
         return SideFault(RunStatus.TIMED_OUT, detail)
-
-
-def message(header: dict[str, Any]) -> bytes:
-    """A frame without a body, ready for `Side.start`."""
-    text = json.dumps(header).encode()
-    return PREFIX.pack(len(text), 0) + text
-
-
-def _same_names(
-    theirs: Mapping[str, tuple[tuple[int, ...], str]], state: Mapping[str, torch.Tensor]
-) -> None:
-    """Raises BAD_STRUCTURE unless parameters and buffers are exactly those of the operator."""
-    missing = [k for k in state if k not in theirs]
-    extra = [k for k in theirs if k not in state]
-    if missing or extra:
-        lacks = f"lacks {', '.join(missing)}" if missing else f"adds {', '.join(extra)}"
-        detail = f"parameters and buffers must be named as in Model: ModelNew {lacks}"
-        raise SideFault(RunStatus.BAD_STRUCTURE, detail)
-    for name, value in state.items():
-        if theirs[name][0] != tuple(value.shape):
-            detail = f"{name} has shape {theirs[name][0]}, expected {tuple(value.shape)}"
-            raise SideFault(RunStatus.BAD_STRUCTURE, detail)

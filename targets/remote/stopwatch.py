@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from targets.remote.arena import Arena, dtype_of
+from targets.remote.channel import message
 from targets.remote.check import read
 from targets.remote.contents import Content, written
 from targets.remote.numerics import Expected
 from targets.remote.output import Output
 from targets.remote.pieces import Block, Spot, fractions, spots
-from targets.remote.side import Side, message
+from targets.remote.side import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Answer:
     """Addresses in the child, or in the slots."""
     places: tuple[Output, ...] | None = None
     """Where the outputs lie; None when they are in the slots."""
+    queued: bool = False
+    """Its calls were launched before the clock ran."""
 
     def again(self, side: Side) -> bytes:
         """The same pieces as they are now."""
@@ -63,13 +66,16 @@ class Given:
 
 def time_message(side: Side, given: Given, *, slots: bool) -> Answer:
     """The contents go to their places; then the clock runs."""
-    assert side.arena is not None
-    first = 0 if slots else given.index
-    for k, content in enumerate(given.contents):
-        content.into(side.arena, first + k)
     if slots:
         return _timed_batch(side, given.contents, given.where, "batch")
-    return _time_call(side, given.contents[0], first, given.where)
+    _fill(side, given.contents, given.index)
+    return _time_call(side, given.contents[0], given.index, given.where)
+
+
+def _fill(side: Side, contents: Sequence[Content], first: int) -> None:
+    assert side.arena is not None
+    for k, content in enumerate(contents):
+        content.into(side.arena, first + k)
 
 
 def _time_call(side: Side, content: Content, index: int, where: Sequence[float]) -> Answer:
@@ -88,20 +94,37 @@ def _time_call(side: Side, content: Content, index: int, where: Sequence[float])
 def _timed_batch(
     side: Side, contents: Sequence[Content], where: Sequence[float], op: str
 ) -> Answer:
-    """A call for each content, each answer copied to the judge's memory before the next call."""
-    start = message({"op": op, "calls": len(contents)})
+    """A call for each content, each answer copied to the judge's memory before the next call.
+
+    With a gate the calls are launched before the contents come.
+    """
     assert side.arena is not None
     assert side.slots is not None
-    looked = spots(_slot_blocks(side.slots), where)
-    side.blank()
+    header: dict[str, object] = {"op": op, "calls": len(contents)}
+    if side.gate is not None:
+        header["gate"] = side.gate.shut()
+    start = message(header)
+    looked = spots(_slot_blocks(side.slots)[: len(contents) * side.width], where)
     hold = side.slots.memory.reader([(s.address, s.size) for s in looked])
     complete = side.arena.memory.writer(written(contents, 0))
+    sent = perf_counter()
+    queued = side.gate is not None and side.queue(start)
+    if op == "batch":
+        _fill(side, contents, 0)
+    side.blank()
     side.kind.flush()
-    began = perf_counter()
-    complete()
-    side.start(start)
+    if side.gate is None:
+        began = perf_counter()
+        complete()
+        side.start(start)
+    else:
+        side.expect_silence()
+        complete()
+        began = perf_counter() if queued else sent
+        side.open_gate(queued=queued)
     pieces = hold()
-    return Answer(perf_counter() - began, 0, pieces, tuple(looked))
+    seconds = perf_counter() - began
+    return Answer(seconds, 0, pieces, tuple(looked), queued=queued)
 
 
 def time_null(side: Side, contents: Sequence[Content]) -> float:

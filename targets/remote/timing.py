@@ -6,12 +6,12 @@ and a random part of the answers is compared in full afterwards.
 """
 
 import gc
-import math
 import random
 import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from targets.remote.audit import Audit
 from targets.remote.baseline import Choice
 from targets.remote.bench import COMPILED, Bench
 from targets.remote.contents import Content, Contents
+from targets.remote.cores import left_to_sides, pin
 from targets.remote.draws import parameters
 from targets.remote.heap import page_seconds
 from targets.remote.nursery import together
@@ -31,20 +32,19 @@ from targets.remote.output import SideFault
 from targets.remote.pairs import (
     CANDIDATE,
     PARENT,
+    UNSURE,
     PairTimes,
     cache_bytes,
     device_form,
     form_of,
     spread,
+    unsure,
 )
 from targets.remote.processes import minor_faults
 from targets.remote.side import Side
 from targets.remote.stopwatch import Answer, Given, time_message, time_null
+from targets.remote.warming import queueable, warm_up
 
-WARM_UP_S = 1.0
-SETTLED = 0.9
-"""A message that takes more than this share of the best one before no longer gets faster."""
-FEW_FAULTS = 64
 CLEARLY_SLOWER = 0.8
 ENOUGH_SLOW = 3
 """Pairs after which a clearly slower candidate is confirmed as such."""
@@ -63,7 +63,11 @@ class Race:
         self.audit = Audit(bench.loaded, shape, bench.job.contract, self.contents)
         self.audit.learn(self.state)
         form = device_form if bench.kind.maps_answers else form_of
-        self.form = form(choice.seconds, self.contents.bytes, self._example())
+        self._whole = form(choice.seconds, self.contents.bytes, self._example())
+        self.form = self._whole
+        self._ahead = bench.kind.maps_answers
+        """Calls are launched ahead and wait at a gate."""
+        self._core: int | None = None
         self._random = random.Random(bench.seed + 13)
         self._stood: dict[str, int] = {}
         self._arenas: dict[str, Arena] = {}
@@ -81,7 +85,11 @@ class Race:
         gc.collect()
         self.bench.nursery.settle()
         try:
-            pairs = self._pairs()
+            if self.bench.kind.maps_answers:
+                with left_to_sides() as self._core:
+                    pairs = self._pairs()
+            else:
+                pairs = self._pairs()
         finally:
             for arena in self._arenas.values():
                 arena.free()
@@ -126,6 +134,9 @@ class Race:
     def _timing(self, pairs: Sequence[PairTimes], floor_us: float | None) -> Timing:
         base = self.choice.name
         ratio, low, high = spread(pairs, base)
+        if self.bench.kind.maps_answers and not self._ahead and unsure(pairs, base):
+            low, high = min(low, 1.0), max(high, 1.0)
+            self._note(f"shape {self.shape}: {UNSURE}")
         parent: tuple[float | None, float | None, float | None] = (None, None, None)
         if self.bench.job.parent_source is not None:
             parent = spread(pairs, PARENT)
@@ -155,13 +166,26 @@ class Race:
         with ExitStack() as stack:
             sides = self._sides(stack)
             for side in sides:
+                if self._core is not None:
+                    pin(side.child.pid, self._core)
                 with self._blamed(side.name):
-                    self._warm_up(side)
+                    warm_up(side, self.form, self._fresh)
+                    self._queue(side)
                 side.freeze()
                 self._stood[side.name] = side.child.cpu_ns()
+            if not self._ahead:
+                for side in sides:
+                    side.gate = None
             times = PairTimes(page_s=self._page_s)
             self._blocks(sides, times, full=number in self._full or self.audit.everywhere)
             return times
+
+    def _queue(self, side: Side) -> None:
+        """Batches that every side can launch ahead; none where one of them cannot."""
+        if self._ahead:
+            calls = queueable(side, self.form.batch, self._fresh)
+            self._ahead = calls > 0
+            self.form = replace(self.form, batch=calls) if calls else self._whole
 
     @contextmanager
     def _blamed(self, name: str) -> Iterator[None]:
@@ -220,33 +244,6 @@ class Race:
             self._arenas[side.name] = Arena.holding(tensors)
         side.borrow(args, self._arenas[side.name])
 
-    def _warm_up(self, side: Side) -> None:
-        """The timed messages over all input sets until they no longer get faster.
-
-        Pages are part of it: a fresh heap faults on every call until it is full (7 calls of
-        8,192 faults each, 19 ms instead of 4, with 256 MB of it); so as long as calls fault, on.
-        """
-        until = time.monotonic() + WARM_UP_S
-        if not side.kind.maps_answers:
-            self._touch(side, until)
-        best, settled = math.inf, 0
-        while time.monotonic() < until and settled < 2:
-            given = Given(0, self._fresh())
-            took = time_message(side, given, slots=self.form.slots).seconds
-            settled = settled + 1 if took > SETTLED * best else 0
-            best = min(best, took)
-
-    def _touch(self, side: Side, until: float) -> None:
-        """A call on each input set, and on until calls map no new pages."""
-        number, before = 0, -FEW_FAULTS
-        while time.monotonic() < until:
-            now = minor_faults(side.child.pid)
-            if number >= self.form.sets and now - before < FEW_FAULTS:
-                return
-            before = now
-            side.call(number % self.form.sets)
-            number += 1
-
     def _blocks(self, sides: Sequence[Side], times: PairTimes, *, full: bool) -> None:
         order = self._random.sample(sides, len(sides))
         total = self.form.blocks * self.form.messages
@@ -257,7 +254,7 @@ class Race:
         try:
             for block in range(self.form.blocks):
                 numbers = range(block * self.form.messages, (block + 1) * self.form.messages)
-                turn = [Given(n % self.form.sets, self._fresh()) for n in numbers]
+                turn = [Given(n % self.form.sets, self._fresh(self.form.batch)) for n in numbers]
                 at = known - numbers.start
                 if full and 0 <= at < len(turn):
                     turn[at].insert(self.audit.known, self._random)
@@ -278,8 +275,8 @@ class Race:
         for given, mine, theirs in zip(turn, answers[CANDIDATE], base, strict=True):
             self.audit.sampled(given.contents, mine, theirs)
 
-    def _fresh(self) -> list[Content]:
-        return [self.contents.fresh() for _ in range(self.form.batch)]
+    def _fresh(self, calls: int) -> list[Content]:
+        return [self.contents.fresh() for _ in range(calls)]
 
     def _turn(self, side: Side, turn: Sequence[Given], times: PairTimes) -> list[Answer]:
         """One side's turn of a block: a call to wake up, then the timed messages."""
@@ -310,6 +307,6 @@ class Race:
         """Seconds a call of messages, hand-over and sample alone."""
         side.thaw()
         side.call()
-        contents = self._fresh()
+        contents = self._fresh(self.form.batch)
         taken = [time_null(side, contents) for _ in range(20)]
         return statistics.median(taken) / self.form.batch
