@@ -124,7 +124,8 @@ class Contents:
         self.example = sets[0]
         self._places, self.bytes = layout(self._pool[0])
         self._values = [
-            self._some(t, place) for t, place in zip(self._pool[0], self._places, strict=True)
+            self._some(t, place, kind)
+            for t, place, kind in zip(self._pool[0], self._places, self._kinds, strict=True)
         ]
 
     def fresh(self) -> Content:
@@ -158,26 +159,22 @@ class Contents:
         values = self._random.choices(self._values[number], k=PATCHED)
         places = dict.fromkeys(self._somewhere(t) for _ in range(PATCHED))
         return [
-            Patch(number, step, place.offset + step * t.element_size(), _raw(self._value(v, kind)))
-            for step, v in zip(places, values, strict=False)
+            Patch(number, step, place.offset + step * t.element_size(), self._random.choice(ways))
+            for step, ways in zip(places, values, strict=False)
         ]
 
-    def _some(self, t: torch.Tensor, place: Place) -> list[torch.Tensor]:
-        """Some of its values, on the host: each patch would wait for a device."""
+    def _some(self, t: torch.Tensor, place: Place, kind: str) -> list[tuple[bytes, ...]]:
+        """Some of its values as bytes, each in its ways: made once, a batch takes 1,000."""
         if not t.numel():
             return []
         where = torch.tensor([self._somewhere(t) for _ in range(KEPT)], device=t.device)
-        return list(t.as_strided((place.span,), (1,))[where].cpu())
+        kept = t.as_strided((place.span,), (1,))[where].cpu()
+        ways = [_raws(v) for v in _ways(kept, kind)]
+        return list(zip(*ways, strict=True))
 
     def _somewhere(self, t: torch.Tensor) -> int:
         """Elements in memory from the first to a random one."""
         return sum(self._random.randrange(s) * k for s, k in zip(t.shape, t.stride(), strict=True))
-
-    def _value(self, other: torch.Tensor, kind: str) -> torch.Tensor:
-        """Another element's value; where any value is legal, one that moves the output."""
-        if kind == "real" and other.is_floating_point():
-            return (other * 2.0 + self._random.choice((-1.0, 1.0))).to(other.dtype)
-        return other
 
 
 def written(contents: Sequence[Content], first: int) -> Writes:
@@ -198,8 +195,16 @@ def _raw_view(t: torch.Tensor) -> torch.Tensor:
     return t.contiguous().view(-1).view(torch.uint8)
 
 
-def _raw(value: torch.Tensor) -> bytes:
-    return bytes(value.detach().clone().reshape(1).view(torch.uint8).tolist())
+def _ways(values: torch.Tensor, kind: str) -> list[torch.Tensor]:
+    """The values themselves; where any value is legal, two that move the output."""
+    if kind == "real" and values.is_floating_point():
+        return [(values * 2.0 + by).to(values.dtype) for by in (-1.0, 1.0)]
+    return [values]
+
+
+def _raws(values: torch.Tensor) -> list[bytes]:
+    rows = values.contiguous().view(-1, 1).view(torch.uint8)
+    return [bytes(row) for row in rows.tolist()]
 
 
 def _tensors_in(value: Any) -> int:

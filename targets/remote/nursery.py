@@ -1,7 +1,7 @@
 """Children that are made ready while the judge does something else.
 
-A context on a device takes 0.2 to 0.6 s, and eight at once take no longer than three in turn, so
-those of a whole timing are ordered as soon as it is likely.
+A context on a device takes 0.2 to 0.6 s, so those of the first pair are made beside the trace; more
+at once would delay the trace by what they save later.
 """
 
 from collections import deque

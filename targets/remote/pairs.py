@@ -20,7 +20,6 @@ SINGLE_S = 0.001
 """Calls from here on go one by one; shorter ones in batches (the messages take up to 100 us)."""
 BATCH = 16
 DEVICE_TURN_S = 0.005
-DEVICE_PAIR_S = 1.5
 DEVICE_BYTES = 8 << 30
 """Inputs and answers of one side; the staged contents take as much again."""
 DEVICE_LEAST, DEVICE_MOST = 20, 256
@@ -144,11 +143,10 @@ def device_form(call_s: float, size: int, answer: Sequence[torch.Tensor]) -> For
 
     Two processes on one device take turns: each change costs about 0.2 ms, whatever they do.
     """
-    blocks = max(LEAST_BLOCKS, min(BLOCKS, int(DEVICE_PAIR_S / max(call_s, DEVICE_TURN_S))))
     room = max(1, DEVICE_BYTES // (size + sum(t.numel() * t.element_size() for t in answer)))
     least = DEVICE_LEAST if call_s < SINGLE_S else 1
     batch = max(1, min(DEVICE_MOST, room, max(least, math.ceil(DEVICE_TURN_S / call_s))))
-    return Form(sets=batch, batch=batch, slots=True, messages=1, blocks=blocks)
+    return Form(sets=batch, batch=batch, slots=True, messages=1, blocks=LEAST_BLOCKS)
 
 
 def spread(pairs: Sequence[PairTimes], over: str) -> tuple[float, float, float]:

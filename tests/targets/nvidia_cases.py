@@ -257,6 +257,25 @@ CASES = (
         verdicts=WRONG,
     ),
     Case(
+        name="waits for the device in every call",
+        operator="relu",
+        source=_relu("torch.cuda.synchronize()\nreturn relu(x, torch.empty_like(x))"),
+        verdicts=("CORRECT",),
+    ),
+    Case(
+        name="work on a stream that passes the gate",
+        operator="relu",
+        source=_relu(
+            "y = torch.empty_like(x)\n"
+            "with torch.cuda.stream(S):\n"
+            "    relu(x, y)\n"
+            "torch.cuda.current_stream().wait_stream(S)\n"
+            "return y",
+            "S = torch.cuda.Stream()",
+        ),
+        verdicts=WRONG,
+    ),
+    Case(
         name="clocks and events patched",
         operator="relu",
         source=_relu(

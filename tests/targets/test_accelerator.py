@@ -8,8 +8,9 @@ from data.records import Device, RunStatus
 from targets.remote import hygiene, measure
 from targets.remote.accelerator import HOST, Host, Staged, kind, kind_of_device
 from targets.remote.arena import Arena
+from targets.remote.gate import Gate
 from targets.remote.memory import TensorMemory
-from targets.remote.pairs import PairTimes, device_form
+from targets.remote.pairs import PairTimes, device_form, spread, unsure
 from tests.targets.rig import HONEST, Rig
 from tests.targets.test_measure import REAL, add
 
@@ -106,6 +107,47 @@ def test_the_null_call_is_taken_off_both_sides() -> None:
     )
     assert times.ratio("eager", "candidate") == pytest.approx(2.0)
     assert times.each("candidate") == pytest.approx([1.0, 0.02])
+
+
+def pair(candidate: float, null: float = 1.0) -> PairTimes:
+    """Seconds a call of a candidate and its null call, beside an eager one of 3 s and 1 s."""
+    return PairTimes(
+        blocks={"eager": [3.0, 3.0], "candidate": [candidate] * 2},
+        raw={"candidate": [candidate]},
+        nulls={"eager": [1.0], "candidate": [null]},
+    )
+
+
+def test_a_candidate_that_slows_its_null_call_gains_nothing() -> None:
+    """Its driver is in its hands; what it wins there only widens the interval."""
+    times = pair(3.0, null=2.0)
+    assert times.ratio("eager", "candidate") == pytest.approx(1.0)
+    _, low, high = spread([times] * 3, "eager")
+    assert low < 0.7
+    assert high > 1.4
+
+
+def test_null_calls_that_agree_leave_the_interval_as_it_is() -> None:
+    """The copies are the same on both sides."""
+    _, low, high = spread([pair(2.0)] * 3, "eager")
+    assert low == pytest.approx(2.0)
+    assert high == pytest.approx(2.0)
+
+
+def test_times_below_twice_the_null_call_are_unsure() -> None:
+    """Where calls cannot be queued ahead, such a ratio has said 1.16 of equal kernels."""
+    assert unsure([pair(2.0)], "eager")
+    assert not unsure([pair(3.5)], "eager")
+
+
+def test_a_gate_opens_for_all_messages_so_far_and_no_later_one() -> None:
+    """A word left open would let the next message run before its contents are there."""
+    gate = Gate()
+    assert gate.shut() == 1
+    gate.open()
+    assert gate.shut() == 2
+    assert gate.memory.flat[:4].tolist() == [1, 0, 0, 0]
+    gate.memory.close()
 
 
 class Neglected(Staged):
