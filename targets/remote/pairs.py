@@ -70,15 +70,16 @@ class PairTimes:
         """Median over the blocks of one side's time over that of another's.
 
         A stolen core doubles every fifth block of either side (2 cores, shared): two medians
-        bear that, the median of ratios would meet it in every third.
+        bear that, the median of ratios would meet it in every third. Of an even number the lower
+        middle one counts: what disturbs a time only adds to it.
         """
         blocks = (self._net(name, self.blocks[name]) for name in (over, under))
-        first, second = map(statistics.median, blocks)
+        first, second = map(statistics.median_low, blocks)
         return self._without_pages(first, over, under) / second
 
     def allocation(self, over: str, under: str) -> float:
         """How much of the gain is memory that one side takes anew and the other has: a ratio."""
-        first = statistics.median(self._net(over, self.blocks[over]))
+        first = statistics.median_low(self._net(over, self.blocks[over]))
         return first / self._without_pages(first, over, under)
 
     def _without_pages(self, seconds: float, over: str, under: str) -> float:
@@ -115,12 +116,12 @@ class PairTimes:
 
         The lower one, since a candidate that slows its own null call would gain by it.
         """
-        return min(map(statistics.median, self.nulls.values()), default=0.0)
+        return min(map(statistics.median_low, self.nulls.values()), default=0.0)
 
     def doubt(self, over: str) -> float:
         """How far the null calls of both sides disagree, as a share of the shorter time."""
-        nulls = [statistics.median(self.nulls.get(name, [0.0])) for name in (over, CANDIDATE)]
-        times = [statistics.median(self._net(n, self.blocks[n])) for n in (over, CANDIDATE)]
+        nulls = [statistics.median_low(self.nulls.get(name, [0.0])) for name in (over, CANDIDATE)]
+        times = [statistics.median_low(self._net(n, self.blocks[n])) for n in (over, CANDIDATE)]
         return abs(nulls[0] - nulls[1]) / min(times)
 
 
