@@ -65,6 +65,8 @@ _STATIC = (
         "spill_store_bytes", "byte", "code bytes of registers stored for want of room", Merge.SUM
     ),
     _term("stack_bytes", "byte", "local memory of a thread"),
+    _term("spill_thread_bytes", "byte", "memory of a thread for spilled registers"),
+    _term("subgroup_width", "count", "threads that run in step", Merge.MIN),
     _term(
         "shared_bytes",
         "byte",

@@ -2,10 +2,11 @@
 
 from targets.base import Target
 from targets.cpu import CPU
+from targets.intel import INTEL
 from targets.nvidia import NVIDIA
 from targets.remote.kforge_launch import HALVES
 
-TARGETS: dict[str, Target] = {target.name: target for target in (CPU, NVIDIA)}
+TARGETS: dict[str, Target] = {target.name: target for target in (CPU, NVIDIA, INTEL)}
 
 HALVES.update(
     {word: half for t in TARGETS.values() for half in t.halves for word in half.languages}

@@ -20,6 +20,8 @@ from targets.remote.compiler import installed, version
 FILE = Path("devices.toml")
 MACHINES = ("local",)
 """Transports that exist."""
+PROCESSOR = {"cpu": "cpu", "xeon-opencl": "intel"}
+"""Devices that are the processor of this machine: the targets that make kernels for it."""
 Index = Annotated[int, Field(ge=0)]
 
 
@@ -116,7 +118,10 @@ def devices(path: Path | None = None) -> dict[str, Device]:
 
     MisuseError for a file that is not there although named, or that cannot be meant.
     """
-    known = {"cpu": Device(name="cpu", target="cpu", vendor=_vendor("cpu"), arch=_host_arch())}
+    known = {
+        name: Device(name=name, target=target, vendor=_vendor(target), arch=_host_arch())
+        for name, target in PROCESSOR.items()
+    }
     file = path if path is not None else FILE
     entries = () if path is None and not file.exists() else _document(file).device
     for entry in entries:

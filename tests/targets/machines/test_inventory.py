@@ -29,7 +29,7 @@ def _file(folder: Path, text: str) -> Path:
 
 def test_cpu_is_always_there(tmp_path: Path) -> None:
     """Without a file, or with an empty one, this machine's CPU is known."""
-    assert set(inventory.devices(_file(tmp_path, ""))) == {"cpu", *sheets()}
+    assert set(inventory.devices(_file(tmp_path, ""))) == {*inventory.PROCESSOR, *sheets()}
     cpu = inventory.device("cpu")
     assert (cpu.target, cpu.machine, cpu.execution) == ("cpu", "local", "hardware")
 
