@@ -40,6 +40,11 @@ def folder(text: str) -> Path:
     return place
 
 
+def remote(root: Path) -> bool:
+    """Whether the ledger lies on S3."""
+    return _prefix(root) is not None
+
+
 def push(root: Path, path: Path, content: bytes) -> None:
     """Puts a file of the ledger on S3; nothing for a ledger that is a plain folder."""
     if (prefix := _prefix(root)) is not None:

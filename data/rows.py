@@ -1,6 +1,7 @@
 """Records as rows of the ledger's tables, and back."""
 
 import json
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -115,6 +116,7 @@ def _step(iteration: Iteration) -> Row:
         "suite": iteration.operator.suite,
         "vendor": iteration.device.vendor,
         "arch": iteration.device.arch,
+        "family": iteration.operator.family,
         "execution": iteration.device.execution,
         "mode": iteration.move.mode.value,
     }
@@ -130,12 +132,24 @@ def _finding(iteration: Iteration) -> Row:
         "speedup_low": iteration.speedup_low,
         "speedup_high": iteration.speedup_high,
         "gain_over_parent": iteration.gain_over_parent,
+        "gain_low": _gain_bound(iteration, "parent_low"),
+        "gain_high": _gain_bound(iteration, "parent_high"),
         "techniques_added": list(iteration.techniques_added),
         "techniques_detected": list(iteration.detected),
         "advice": to_json(iteration.advice) if iteration.advice else None,
         "predicted_gain": iteration.advice.expected_gain if iteration.advice else None,
         "cost_usd": _cost(iteration.calls),
     }
+
+
+def _gain_bound(iteration: Iteration, side: str) -> float | None:
+    """Bound of the gain over the parent: half widths of independent shapes add in quadrature."""
+    gain, timings = iteration.gain_over_parent, iteration.run.timings if iteration.run else ()
+    bounds = [(t.parent_ratio, getattr(t, side)) for t in timings if t.parent_ratio]
+    if gain is None or not bounds or not all(bound for _, bound in bounds):
+        return None
+    half = math.hypot(*(math.log(bound / ratio) for ratio, bound in bounds)) / len(bounds)
+    return gain * math.exp(half if side == "parent_high" else -half)
 
 
 def _authorship(iteration: Iteration) -> Row:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-VERSION = 2
+VERSION = 3
 
 TEXT = pa.string()
 TEXTS = pa.list_(pa.string())
@@ -119,6 +119,9 @@ ITERATIONS = Table(
         Column("record", TEXT, "JSON", "The whole Iteration (data/codec.py); resume reads it"),
         Column("started_at", TIME, "UTC", "Start of the step"),
         Column("ended_at", TIME, "UTC", "End of the step"),
+        Column("family", TEXT, "", "Family of the operator: softmax, norm; NULL if unknown"),
+        Column("gain_low", REAL, "ratio", "Lower bound of gain_over_parent's 95 % interval"),
+        Column("gain_high", REAL, "ratio", "Upper bound of gain_over_parent's 95 % interval"),
     ),
 )
 

@@ -13,30 +13,9 @@ from data.errors import MisuseError
 from data.files import read_folder
 from data.schema import QUERIES, TABLES
 
-VIEWS = ("best", "iterations", "llm_calls", "timings")
+VIEWS = ("additions", "best", "effects", "iterations", "llm_calls", "timings")
 
-_DEFINITIONS = """
-CREATE VIEW iterations AS
-    SELECT * FROM stored.iterations
-    QUALIFY row_number() OVER (
-        PARTITION BY run_id, operator_hash, device, contract, lineage, step
-        ORDER BY ended_at NULLS LAST, iteration_id
-    ) = 1;
-CREATE VIEW best AS
-    SELECT * FROM iterations
-    WHERE mode = 'confirm' AND verdict IN ('CORRECT', 'FASTER') AND execution = 'hardware'
-    QUALIFY row_number() OVER (
-        PARTITION BY operator_hash, device, contract
-        ORDER BY speedup_low DESC NULLS LAST, ended_at DESC NULLS LAST, iteration_id
-    ) = 1;
-CREATE VIEW timings AS
-    SELECT * FROM stored.timings SEMI JOIN iterations USING (iteration_id);
-CREATE VIEW llm_calls AS
-    SELECT c.* REPLACE (i.iteration_id AS iteration_id)
-    FROM stored.llm_calls c LEFT JOIN iterations i
-    USING (run_id, operator_hash, device, contract, lineage, step);
-"""
-"""The same step recorded twice (two processes, one killed late) counts once: the earlier end."""
+DEFINITIONS = Path(__file__).with_name("views.sql")
 
 
 def connect(root: Path) -> duckdb.DuckDBPyConnection:
@@ -44,16 +23,25 @@ def connect(root: Path) -> duckdb.DuckDBPyConnection:
 
     LedgerError when the folder is there but cannot be read.
     """
-    connection = duckdb.connect()
-    connection.execute("CREATE SCHEMA stored")
-    for table in TABLES.values():
-        connection.register("incoming", read_folder(root, table, ""))
-        connection.execute(f"CREATE TABLE stored.{table.name} AS SELECT * FROM incoming")  # noqa: S608 - a name of ours
-        connection.unregister("incoming")
-    connection.execute(_DEFINITIONS)
+    connection = over({t.name: read_folder(root, t, "") for t in TABLES.values()})
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def over(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:
+    """A connection with the views and one more for each question, over rows in memory."""
+    connection = duckdb.connect()
+    connection.execute("CREATE SCHEMA stored")
+    for name, rows in tables.items():
+        connection.register("incoming", rows)
+        connection.execute(f"CREATE TABLE stored.{name} AS SELECT * FROM incoming")  # noqa: S608 - a name of ours
+        connection.unregister("incoming")
+    connection.execute(DEFINITIONS.read_text(encoding="utf-8"))
+    for name in questions():
+        if name not in VIEWS:
+            connection.execute(f"CREATE VIEW {name} AS {question(name)}")
     return connection
 
 
@@ -73,11 +61,16 @@ def plain(table: pa.Table) -> list[dict[str, Any]]:
     return [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
+def questions() -> list[str]:
+    """The names of the questions in `data/queries/`."""
+    return sorted(path.stem for path in QUERIES.glob("*.sql"))
+
+
 def question(name: str) -> str:
     """The SQL of `data/queries/NAME.sql`; MisuseError for an unknown name."""
-    known = sorted(path.stem for path in QUERIES.glob("*.sql"))
-    if name not in known:
-        raise MisuseError(f"unknown query {name!r}; known: {', '.join(known)} (data/queries)")
+    if name not in questions():
+        known = ", ".join(questions())
+        raise MisuseError(f"unknown query {name!r}; known: {known} (data/queries)")
     return (QUERIES / f"{name}.sql").read_text(encoding="utf-8")
 
 

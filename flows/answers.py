@@ -7,7 +7,10 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from data.views import plain, query
+from data import mirror
+from data.errors import MisuseError
+from data.schema import TABLES
+from data.views import plain, query, question
 from flows import server
 from targets.machines import inventory
 from tasks import served
@@ -16,8 +19,23 @@ CELL = 60
 """Characters of a value in a table for people; --json and --csv have all."""
 
 
+def asked_sql(text: str | None, file: Path | None) -> str:
+    """The SQL that is meant: a question's name stands for it. MisuseError when none is."""
+    if (text is None) == (file is None):
+        raise MisuseError("give either SQL (or the name of a question) or --file")
+    if file is not None:
+        try:
+            return file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise MisuseError(f"cannot read {file}: {error}; expected a file of SQL") from error
+    assert text is not None
+    return question(text) if text.isidentifier() else text
+
+
 def print_answer(runs: Path, sql: str, form: str) -> None:
     """The answer to `sql` as `json`, `csv` or `table`; MisuseError when the SQL is at fault."""
+    if not any((runs / table).is_dir() for table in TABLES) and not mirror.remote(runs):
+        raise MisuseError(f"no ledger in {runs}; run kforge port first or give --runs")
     answer = query(runs, sql)
     rows = plain(answer)
     if form == "json":

@@ -198,19 +198,21 @@ def admit(  # noqa: PLR0913  (one parameter an option)
 @app.command()
 def query(
     sql: Annotated[
-        str, Argument(metavar="SQL", help="Over iterations, best, timings and llm_calls.")
-    ],
+        str | None,
+        Argument(metavar="[NAME|SQL]", help="A question of docs/ledger.md, or SQL over the views."),
+    ] = None,
     *,
+    file: Annotated[Path | None, Option(metavar="F.sql", help="SQL from a file instead.")] = None,
     runs: Runs = RUNS,
     json: Json = False,
     csv: Annotated[bool, Option("--csv", help="Comma-separated values.")] = False,
 ) -> None:
     """Ask the ledger."""
-    from flows.answers import print_answer  # noqa: PLC0415
+    from flows.answers import asked_sql, print_answer  # noqa: PLC0415
 
     if json and csv:
         raise MisuseError("--json and --csv exclude each other")
-    print_answer(runs, sql, "json" if json else "csv" if csv else "table")
+    print_answer(runs, asked_sql(sql, file), "json" if json else "csv" if csv else "table")
 
 
 @app.command()

@@ -65,7 +65,11 @@ MISUSE: dict[str, tuple[list[str], str]] = {
     ),
     "admit what is not known": (["admit", "sofmax"], "softmax"),
     "admit on an unknown device": (["admit", "softmax", "--device", "x"], "unknown device 'x'"),
-    "bad SQL": (["query", "selec 1"], "selec"),
+    "no ledger": (["query", "FROM best", "--runs", "nowhere"], "no ledger in nowhere"),
+    "unknown question": (["query", "worst"], "unknown query 'worst'; known: best, "),
+    "query of nothing": (["query"], "--file"),
+    "query file that is not there": (["query", "--file", "q.sql"], "cannot read q.sql"),
+    "bad SQL": (["query", "selec 1", "--runs", "ledger"], "selec"),
     "json and csv": (["query", "select 1", "--json", "--csv"], "--csv"),
     "nothing on record": (["show", "softmax@cpu"], "nothing is on record"),
 }
@@ -80,6 +84,7 @@ def test_misuse_is_exit_2_and_one_line(
 ) -> None:
     """What cannot be meant ends with code 2 and names the word at fault."""
     (tmp_path / "empty").mkdir()
+    (tmp_path / "ledger" / "iterations").mkdir(parents=True)
     (tmp_path / "plain.py").write_text("x = 1\n")
     (tmp_path / "relu.py").write_text(RELU)
     monkeypatch.chdir(tmp_path)

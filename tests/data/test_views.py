@@ -20,7 +20,7 @@ from data.records import (
 )
 from data.store import Ledger
 from data.verdict import Outcome, Verdict
-from data.views import VIEWS, query, question
+from data.views import VIEWS, query, question, questions
 from data.views import plain as as_json
 from tests.data.samples import CPU, RELU, call, confirmed, key, plain
 
@@ -48,13 +48,11 @@ def test_empty_ledger_has_views_with_columns(ledger: Ledger, view: str) -> None:
     """Nothing on record is an empty answer, not an error."""
     table = query(ledger.root, f"SELECT * FROM {view}")
     assert table.num_rows == 0
-    assert "run_id" in table.column_names
+    assert "contract" in table.column_names
     assert not ledger.root.exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["best", "verdicts", "fast_p", "cost", "calibration", "techniques"]
-)
+@pytest.mark.parametrize("name", questions())
 def test_questions_answer_on_an_empty_ledger(ledger: Ledger, name: str) -> None:
     """Every query file runs before anything is recorded."""
     assert ask(ledger, question(name)) == []
@@ -137,7 +135,9 @@ def test_refused_sql_is_one_line_and_touches_no_file(ledger: Ledger, sql: str) -
     with pytest.raises(MisuseError) as caught:
         query(ledger.root, sql.format(root=ledger.root))
     assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith("; views: best, iterations, llm_calls, timings")
+    assert str(caught.value).endswith(
+        "; views: additions, best, effects, iterations, llm_calls, timings"
+    )
     assert sorted(ledger.root.rglob("*")) == before
 
 

@@ -1,0 +1,61 @@
+-- Where a technique helped on one device or vendor, does it help on another: how often, how much?
+-- An operator counts once in a cell: tried on both, under the same contract. helped: the interval of
+-- the gain lies above 1; hurt: below. p_helps has Wilson's interval, the median gain there that of
+-- order statistics. p_otherwise: share helped there of those not helped here. q: sign test of the
+-- gain there, Benjamini-Hochberg over all cells of the contract with at least 8 operators; below,
+-- no claim is made.
+WITH vendors AS (
+    SELECT technique, contract, vendor, operator_hash, exp(avg(ln(gain))) AS gain,
+        exp(avg(ln(gain)) - sqrt(sum(ln(gain / low) ^ 2)) / count(*)) AS low,
+        exp(avg(ln(gain)) + sqrt(sum(ln(high / gain) ^ 2)) / count(*)) AS high
+    FROM effects
+    GROUP BY technique, contract, vendor, operator_hash
+), places AS (
+    SELECT 'device' AS level, technique, contract, operator_hash, device AS place,
+        gain, low > 1 AS helped, high < 1 AS hurt
+    FROM effects
+    UNION ALL
+    SELECT 'vendor', technique, contract, operator_hash, vendor, gain, low > 1, high < 1
+    FROM vendors
+), counted AS (
+    SELECT level, technique, contract, here.place AS here, there.place AS there,
+        count(*) AS tried_on_both,
+        count(*) FILTER (here.helped) AS helped_here,
+        count(*) FILTER (here.helped AND there.helped) AS helped_there,
+        count(*) FILTER (here.helped AND there.hurt) AS hurt_there,
+        count(*) FILTER (NOT here.helped AND there.helped) AS helped_there_only,
+        count(*) FILTER (here.helped AND there.gain > 1) AS up,
+        count(*) FILTER (here.helped AND there.gain < 1) AS down,
+        list(there.gain) FILTER (here.helped) AS gains
+    FROM places here JOIN places there USING (level, technique, contract, operator_hash)
+    WHERE here.place <> there.place
+    GROUP BY ALL
+), tested AS (
+    SELECT *, CASE WHEN helped_here >= 8 THEN sign_test(up, down) END AS p FROM counted
+), ranked AS (
+    SELECT *, p * count(p) OVER (PARTITION BY contract)
+        / count(p) OVER (PARTITION BY contract ORDER BY p NULLS LAST) AS stepped
+    FROM tested
+), corrected AS (
+    SELECT *, min(stepped) OVER (
+        PARTITION BY contract ORDER BY p NULLS LAST
+        RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS q
+    FROM ranked
+)
+SELECT level, technique, contract, here, there, tried_on_both, helped_here, helped_there,
+    hurt_there,
+    helped_there / nullif(helped_here, 0) AS p_helps,
+    wilson(helped_there, helped_here, -1) AS p_low,
+    wilson(helped_there, helped_here, 1) AS p_high,
+    helped_there_only / nullif(tried_on_both - helped_here, 0) AS p_otherwise,
+    list_median(gains) AS median_gain,
+    median_low(gains) AS gain_low,
+    median_high(gains) AS gain_high,
+    p, q,
+    CASE WHEN p IS NULL THEN 'too few'
+        WHEN q <= 0.05 AND up > down THEN 'transfers'
+        WHEN q <= 0.05 THEN 'backfires'
+        ELSE 'unclear'
+    END AS finding
+FROM corrected
+ORDER BY level, q NULLS LAST, technique, contract, here, there;

@@ -1,0 +1,81 @@
+-- The views that questions rest on, over the tables of the schema `stored`.
+
+-- The same step recorded twice (two processes, one killed late) counts once: the earlier end.
+CREATE VIEW iterations AS
+    SELECT * FROM stored.iterations
+    QUALIFY row_number() OVER (
+        PARTITION BY run_id, operator_hash, device, contract, lineage, step
+        ORDER BY ended_at NULLS LAST, iteration_id
+    ) = 1;
+
+CREATE VIEW best AS
+    SELECT * FROM iterations
+    WHERE mode = 'confirm' AND verdict IN ('CORRECT', 'FASTER') AND execution = 'hardware'
+    QUALIFY row_number() OVER (
+        PARTITION BY operator_hash, device, contract
+        ORDER BY speedup_low DESC NULLS LAST, ended_at DESC NULLS LAST, iteration_id
+    ) = 1;
+
+CREATE VIEW timings AS
+    SELECT * FROM stored.timings SEMI JOIN iterations USING (iteration_id);
+
+CREATE VIEW llm_calls AS
+    SELECT c.* REPLACE (i.iteration_id AS iteration_id)
+    FROM stored.llm_calls c LEFT JOIN iterations i
+    USING (run_id, operator_hash, device, contract, lineage, step);
+
+-- Rows before version 3 have no interval of the gain: it follows from the shapes, whose half widths
+-- (in the logarithm) add in quadrature.
+CREATE VIEW older_gains AS
+    SELECT iteration_id,
+        sqrt(sum(ln(parent_ratio / parent_low) ^ 2)) / count(*) AS below,
+        sqrt(sum(ln(parent_high / parent_ratio) ^ 2)) / count(*) AS above
+    FROM stored.timings
+    WHERE schema_version < 3 AND parent_ratio > 0
+    GROUP BY iteration_id
+    HAVING bool_and(parent_low > 0 AND parent_high > 0);
+
+-- The estimand of transfer: a step that added exactly one technique to its parent, both timed as a
+-- pair on one lease. A step that adds several says nothing about either and is left out.
+CREATE VIEW additions AS
+    SELECT iteration_id, run_id, operator, operator_hash, family, device, vendor, contract,
+        lineage, step, candidate_id, techniques_added[1] AS technique, gain_over_parent AS gain,
+        coalesce(gain_low, gain_over_parent * exp(-below)) AS low,
+        coalesce(gain_high, gain_over_parent * exp(above)) AS high
+    FROM iterations LEFT JOIN older_gains USING (iteration_id)
+    WHERE len(techniques_added) = 1 AND len(parent_ids) > 0 AND gain_over_parent > 0
+        AND execution = 'hardware' AND mode <> 'confirm' AND verdict IN ('CORRECT', 'FASTER')
+        AND coalesce(gain_low, below) IS NOT NULL;
+
+-- One row a technique, operator and device, whatever the number of steps: operators, not steps, are
+-- the independent units of every interval and test.
+CREATE VIEW effects AS
+    SELECT technique, contract, device, any_value(vendor) AS vendor,
+        operator_hash, any_value(operator) AS operator, any_value(family) AS family,
+        count(*) AS steps,
+        exp(avg(ln(gain))) AS gain,
+        exp(avg(ln(gain)) - sqrt(sum(ln(gain / low) ^ 2)) / count(*)) AS low,
+        exp(avg(ln(gain)) + sqrt(sum(ln(high / gain) ^ 2)) / count(*)) AS high
+    FROM additions
+    GROUP BY technique, contract, device, operator_hash;
+
+-- Bounds of a share's 95 % interval (Wilson); NULL of nothing.
+CREATE MACRO wilson(k, n, side) AS
+    CASE WHEN n > 0 THEN greatest(0, least(1,
+        (k + 1.9207 + side * 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415)))
+    END;
+
+-- P(at most k heads of n fair coins).
+CREATE MACRO coins(k, n) AS
+    coalesce(list_sum([
+        exp(lgamma(n + 1) - lgamma(i + 1) - lgamma(n - i + 1) - n * ln(2)) for i in range(k + 1)
+    ]), 0);
+
+-- Two-sided sign test: how likely so uneven a split would be by chance.
+CREATE MACRO sign_test(up, down) AS least(1, 2 * coins(least(up, down), up + down));
+
+-- Bounds of a median's interval of at least 95 %: the k-th value from either end, whatever the
+-- distribution; NULL below six values, where there is none.
+CREATE MACRO median_rank(n) AS CASE WHEN n >= 6 THEN floor((n + 1 - 1.96 * sqrt(n)) / 2)::BIGINT END;
+CREATE MACRO median_low(gains) AS list_sort(gains)[median_rank(len(gains))];
+CREATE MACRO median_high(gains) AS list_sort(gains)[len(gains) + 1 - median_rank(len(gains))];
