@@ -145,7 +145,15 @@ def rich(step: int = 3) -> Iteration:
             draws=(Draw(shape="full", distribution="normal", error=1e-8, worst=None, ok=True),),
             timings=(
                 timing("full", 2.0, others_us={"torch.compile": 300.0}, samples_us=(1.5, 2.5)),
-                timing("small", 2.0, parent_ratio=1.25, floor_us=3.0, warm=True),
+                timing(
+                    "small",
+                    2.0,
+                    parent_ratio=1.25,
+                    parent_low=1.2,
+                    parent_high=1.3,
+                    floor_us=3.0,
+                    warm=True,
+                ),
             ),
             library_ops=("aten.mm",),
             authored=True,
