@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,28 +19,19 @@ import pyarrow.parquet as pq
 
 from data import mirror
 from data.errors import LedgerError
+from data.reading import VOLUME, Loaded, Pair, read, refusal
 from data.records import digest
 from data.rows import Row
 from data.schema import Table
 
 MERGED = "pair-"
-"""Prefix of the files that compaction writes."""
+"""Prefix of the files that compaction of a pair writes."""
 ROW_BYTES = 65536
 """More than a common row with its timings takes (6 kB and the source)."""
 STALE_S = 3600.0
 """A temporary file of this age belongs to a writer that was killed: a write takes milliseconds."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A file and its rows, with all columns of its table."""
-
-    path: Path
-    rows: pa.Table
-    known: bool
-    """False when a newer version wrote columns that this one does not know."""
 
 
 def ensure_writable(root: Path) -> None:
@@ -64,13 +54,17 @@ def write_rows(root: Path, path: Path, table: Table, rows: list[Row]) -> None:
     write(root, path, pa.Table.from_pylist(rows, schema=table.schema))
 
 
-def write(root: Path, path: Path, rows: pa.Table) -> None:
+def write(root: Path, path: Path, rows: pa.Table, group_rows: int | None = None) -> None:
     """Puts a table at `path` in one rename; LedgerError when the disk does not take it."""
+    put(root, path, _bytes(rows, group_rows))
+
+
+def put(root: Path, path: Path, content: bytes) -> None:
+    """Puts a file at `path` in one rename; LedgerError when the disk does not take it."""
     temporary = root / ".tmp" / f"{uuid.uuid4().hex}.parquet"
     try:
         temporary.parent.mkdir(parents=True, exist_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
-        content = _bytes(rows)
         _write_synced(temporary, content)
         mirror.push(root, path, content)
         temporary.replace(path)
@@ -94,15 +88,29 @@ def unwritable(root: Path, error: OSError) -> LedgerError:
 def read_folder(
     root: Path, table: Table, folder: str, columns: list[str] | None = None
 ) -> pa.Table:
-    """All rows below `folder` of one table, doubles of its key dropped."""
+    """All rows below `folder` of one table that are in no volume, doubles of its key dropped."""
     schema = table.schema if columns is None else _part(table, columns)
-    loaded = load(root, table, folder, schema)
+    return joined(table, load(root, table, folder, schema), schema)
+
+
+def read_pair(root: Path, table: Table, pair: Pair, columns: list[str]) -> pa.Table:
+    """The rows of one pair, from its own files and from the volumes of its run."""
+    schema = _part(table, columns)
+    return joined(table, load(root, table, pair.folder, schema, pair), schema)
+
+
+def joined(table: Table, loaded: list[Loaded], schema: pa.Schema) -> pa.Table:
+    """One table of all, doubles of the key dropped."""
     rows = pa.concat_tables([schema.empty_table(), *(f.rows for f in loaded)])
     return unique(table, rows.combine_chunks())
 
 
-def load(root: Path, table: Table, folder: str, schema: pa.Schema) -> list[Loaded]:
+def load(
+    root: Path, table: Table, folder: str, schema: pa.Schema, pair: Pair | None = None
+) -> list[Loaded]:
     """Every file below `folder` that can be read; what is no file of this table is set aside.
+
+    With a pair its rows in the volumes of the run come too; else no volume is read.
 
     A compaction may replace files while we look. So we list again until nothing has vanished and
     no merged file is new; one listing may miss both the old file and the merged one.
@@ -111,9 +119,13 @@ def load(root: Path, table: Table, folder: str, schema: pa.Schema) -> list[Loade
     seen: dict[Path, Loaded | None] = {}
     first = True
     while True:
-        fresh = [p for p in _listing(root, root / table.name / folder) if p not in seen]
-        seen |= {p: _read(root, table, p, schema) for p in fresh}
-        moved = any(seen[p] is None or p.name.startswith(MERGED) for p in fresh)
+        here = _listing(root, root / table.name / folder)
+        listed = [p for p in here if not p.name.startswith(VOLUME)]
+        if pair is not None:
+            listed += sorted((root / table.name / folder).parent.glob(f"{VOLUME}*.parquet"))
+        fresh = [p for p in listed if p not in seen]
+        seen |= {p: read(root, table, p, schema, pair) for p in fresh}
+        moved = any(seen[p] is None or p.name.startswith((MERGED, VOLUME)) for p in fresh)
         if not fresh or not (first or moved):
             return [f for f in seen.values() if f is not None]
         first = False
@@ -139,7 +151,7 @@ def merge(root: Path, table: Table, folder: str) -> None:
     name = f"{MERGED}{digest(*map(str, sorted(zip(*keys, strict=True))))}.parquet"
     target = root / table.name / folder / name
     write(root, target, rows)
-    _remove(root, (f.path for f in files if f.path != target))
+    remove(root, (f.path for f in files if f.path != target))
 
 
 def sweep(root: Path) -> None:
@@ -151,7 +163,8 @@ def sweep(root: Path) -> None:
                 path.unlink()
 
 
-def _remove(root: Path, paths: Iterable[Path]) -> None:
+def remove(root: Path, paths: Iterable[Path]) -> None:
+    """Removes files that others hold; LedgerError when the disk refuses."""
     try:
         for path in paths:
             mirror.drop(root, path)
@@ -160,13 +173,14 @@ def _remove(root: Path, paths: Iterable[Path]) -> None:
         raise unwritable(root, error) from error
 
 
-def _bytes(rows: pa.Table) -> bytes:
+def _bytes(rows: pa.Table, group_rows: int | None) -> bytes:
     """One row takes 7 kB and 0.7 ms to read; written like many it takes 28 kB and 1.7 ms."""
     many = rows.num_rows > 1
     sink = pa.BufferOutputStream()
     pq.write_table(
         rows,
         sink,
+        row_group_size=group_rows,
         compression="zstd" if many else "snappy",
         use_dictionary=many,
         write_statistics=many,
@@ -203,65 +217,11 @@ def _unreadable(root: Path) -> Callable[[OSError], None]:
 
     def handle(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
-            raise _refusal(root, error) from error
+            raise refusal(root, error) from error
 
     return handle
-
-
-def _refusal(root: Path, error: OSError) -> LedgerError:
-    return LedgerError(
-        f"cannot read the ledger in {root}: {error.strerror or error}; "
-        "make it a readable folder or choose another --runs"
-    )
 
 
 def _part(table: Table, columns: list[str]) -> pa.Schema:
     whole = table.schema
     return pa.schema([whole.field(name) for name in columns])
-
-
-def _read(root: Path, table: Table, path: Path, schema: pa.Schema) -> Loaded | None:
-    """The file's rows; None when it has vanished or is no file of this table."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _refusal(root, error) from error
-    try:
-        return _parsed(table, path, content, schema)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        _set_aside(root, path, str(error).partition("\n")[0])
-        return None
-
-
-def _parsed(table: Table, path: Path, content: bytes, schema: pa.Schema) -> Loaded:
-    """The rows with exactly the columns of `schema`; ValueError or ArrowException otherwise."""
-    file = pq.ParquetFile(pa.BufferReader(content))
-    names = set(file.schema_arrow.names)
-    if lacking := {*table.key, "run_id", "device", *table.marks} - names:
-        raise ValueError(f"it has no column {', '.join(sorted(lacking))}")
-    rows = file.read(columns=[n for n in schema.names if n in names], use_threads=False)
-    for name in schema.names:
-        if name not in names:
-            field = schema.field(name)
-            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
-    if not rows.schema.equals(schema):
-        rows = rows.select(schema.names).cast(schema)
-    return Loaded(path, rows, names <= {c.name for c in table.columns})
-
-
-def _set_aside(root: Path, path: Path, why: str) -> None:
-    """Moves a file that cannot be read out of the readers' way; where it cannot, it is skipped."""
-    place = root / "set-aside" / path.relative_to(root)
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        path.replace(place)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        _log.warning(
-            "skipped %s, which is no file of the ledger (%s): %s", path, why, error.strerror
-        )
-    else:
-        _log.warning("set aside %s: %s", place, why)

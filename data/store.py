@@ -13,6 +13,7 @@ from urllib.parse import quote
 import duckdb
 
 from data import codec, files, views
+from data.reading import Pair
 from data.records import Iteration, LlmCall, digest
 from data.rows import CallKey, Row, call_row, iteration_row, timing_rows, to_json
 from data.schema import ITERATIONS, LLM_CALLS, TABLES, TIMINGS
@@ -64,16 +65,17 @@ class Ledger:
         """The calls on record for a step and role, oldest first."""
         wanted = {name: getattr(key, name) for name in CallKey.__slots__}
         columns = [*wanted, "call_id", "sample", "record"]
-        rows = files.read_folder(self.root, LLM_CALLS, _place(key), columns).to_pylist()
+        where = _pair(key.run_id, key.operator_hash, key.device)
+        rows = files.read_pair(self.root, LLM_CALLS, where, columns).to_pylist()
         mine = [r for r in rows if all(r[name] == value for name, value in wanted.items())]
         mine.sort(key=lambda r: (r["sample"], r["call_id"]))
         return [call for r in mine if (call := _decoded(LlmCall, r)) is not None]
 
     def history(self, run_id: str, operator_hash: str, device: str) -> tuple[Iteration, ...]:
         """The steps of a pair in order, each once; reads no other pair's files."""
-        place = folder_of(run_id, operator_hash, device)
         columns = ["iteration_id", *_STEP, "ended_at", "record"]
-        rows = files.read_folder(self.root, ITERATIONS, place, columns).to_pylist()
+        where = _pair(run_id, operator_hash, device)
+        rows = files.read_pair(self.root, ITERATIONS, where, columns).to_pylist()
         pair = (run_id, operator_hash, device)
         return _steps([r for r in rows if tuple(r[name] for name in _STEP[:3]) == pair])
 
@@ -110,6 +112,11 @@ def _decoded(kind: type[T], row: Row) -> T | None:
     except (TypeError, ValueError, KeyError) as error:
         _log.warning("passed over a %s of run %s: %s", kind.__name__, row["run_id"], error)
         return None
+
+
+def _pair(run_id: str, operator_hash: str, device: str) -> Pair:
+    place = folder_of(run_id, operator_hash, device)
+    return Pair(folder=place, operator_hash=operator_hash, device=device)
 
 
 def _place(key: CallKey) -> str:

@@ -1,6 +1,7 @@
 """SQL over the ledger: an in-memory DuckDB with the views that queries rest on."""
 
 import math
+import re
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -9,9 +10,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from data import files, volumes
 from data.errors import MisuseError
-from data.files import read_folder
-from data.schema import QUERIES, TABLES
+from data.schema import QUERIES, TABLES, Table
 
 VIEWS = ("additions", "best", "effects", "iterations", "llm_calls", "timings")
 
@@ -19,36 +20,76 @@ DEFINITIONS = Path(__file__).with_name("views.sql")
 
 
 def connect(root: Path) -> duckdb.DuckDBPyConnection:
-    """A connection with the views; it holds a copy and can neither read nor write files.
+    """A connection with the views; it can neither write files nor read any but the ledger's.
 
-    LedgerError when the folder is there but cannot be read.
+    Volumes are read in place, all else is copied. LedgerError when the folder cannot be read.
     """
-    connection = over({t.name: read_folder(root, t, "") for t in TABLES.values()})
+    tables = {t.name: files.read_folder(root, t, "") for t in TABLES.values()}
+    gathered = {t.name: volumes.readable(root, t) for t in TABLES.values()}
+    connection = over(tables, gathered)
+    paths = [str(path) for found in gathered.values() for path in found]
+    connection.execute("SET allowed_paths = $1", [paths])
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
 
 
-def over(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:
-    """A connection with the views and one more for each question, over rows in memory."""
-    connection = duckdb.connect()
+def over(
+    tables: dict[str, pa.Table],
+    gathered: dict[str, list[Path]] | None = None,
+    database: str | None = None,
+) -> duckdb.DuckDBPyConnection:
+    """A connection with the views over rows and volumes.
+
+    Volumes are read in place; with a database all is copied into that file, questions too.
+    """
+    connection = duckdb.connect(database or ":memory:")
+    connection.execute("SET parquet_metadata_cache = true")
     connection.execute("CREATE SCHEMA stored")
     for name, rows in tables.items():
         connection.register("incoming", rows)
-        connection.execute(f"CREATE TABLE stored.{name} AS SELECT * FROM incoming")  # noqa: S608 - a name of ours
+        _store(connection, TABLES[name], (gathered or {}).get(name, []), database)
         connection.unregister("incoming")
     connection.execute(DEFINITIONS.read_text(encoding="utf-8"))
-    for name in questions():
+    if database:
+        _ask_all(connection, questions())
+    return connection
+
+
+def _store(
+    connection: duckdb.DuckDBPyConnection, table: Table, paths: list[Path], database: str | None
+) -> None:
+    """`stored.NAME` of the rows that are registered as `incoming` and of the volumes."""
+    stored, columns = f"stored.{table.name}", ", ".join(table.schema.names)
+    if not paths:
+        connection.execute(f"CREATE TABLE {stored} AS FROM incoming")
+        return
+    listed = ", ".join("'{}'".format(str(p).replace("'", "''")) for p in paths)
+    source = f"read_parquet([{listed}], union_by_name = true)"
+    connection.execute("CREATE SCHEMA IF NOT EXISTS loose")
+    connection.execute(
+        f"CREATE TABLE loose.{table.name} AS FROM incoming"
+        f" ANTI JOIN {source} USING ({', '.join(table.key)})"
+    )
+    connection.execute(
+        f"CREATE {'TABLE' if database else 'VIEW'} {stored} AS SELECT {columns} FROM"  # noqa: S608 - names of ours
+        f" (FROM loose.{table.name} UNION ALL BY NAME FROM {source})"
+    )
+
+
+def _ask_all(connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
+    """A view for each question that has not the name of a view."""
+    for name in names:
         if name not in VIEWS:
             connection.execute(f"CREATE VIEW {name} AS {question(name)}")
-    return connection
 
 
 def query(root: Path, sql: str) -> pa.Table:
     """The answer to `sql`; MisuseError in one line when it cannot be answered."""
     with connect(root) as connection:
         try:
+            _ask_all(connection, [n for n in questions() if re.search(rf"\b{n}\b", sql)])
             answer = connection.sql(sql)
             table: pa.Table = answer.to_arrow_table() if answer is not None else pa.table({})
         except duckdb.Error as error:

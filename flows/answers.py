@@ -7,9 +7,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from data import mirror
 from data.errors import MisuseError
-from data.schema import TABLES
+from data.upkeep import require
 from data.views import plain, query, question
 from flows import server
 from targets.machines import inventory
@@ -34,8 +33,7 @@ def asked_sql(text: str | None, file: Path | None) -> str:
 
 def print_answer(runs: Path, sql: str, form: str) -> None:
     """The answer to `sql` as `json`, `csv` or `table`; MisuseError when the SQL is at fault."""
-    if not any((runs / table).is_dir() for table in TABLES) and not mirror.remote(runs):
-        raise MisuseError(f"no ledger in {runs}; run kforge port first or give --runs")
+    require(runs)
     answer = query(runs, sql)
     rows = plain(answer)
     if form == "json":

@@ -51,6 +51,10 @@ Json = Annotated[bool, Option("--json", help="One JSON object a line.")]
 RUNS = Path("runs")
 
 
+ledgers = typer.Typer(help="The files of a ledger.", rich_markup_mode=None)
+app.add_typer(ledgers, name="ledger")
+
+
 @app.callback()
 def options(
     *, debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False
@@ -321,6 +325,46 @@ def spool_status(
     spooling.status(folder, as_json=json)
 
 
+@ledgers.command("check")
+def check_ledger(*, runs: Runs = RUNS, json: Json = False) -> int:
+    """Read every file; exit code 1 when one had to be set aside, now or before."""
+    from flows import upkeep  # noqa: PLC0415
+
+    return upkeep.check(runs, as_json=json)
+
+
+@ledgers.command("compact")
+def compact_ledger(*, runs: Runs = RUNS) -> None:
+    """Put the files of all pairs into a few large ones."""
+    from flows import upkeep  # noqa: PLC0415
+
+    upkeep.compact(runs)
+
+
+@ledgers.command("merge")
+def merge_ledger(
+    other: Annotated[Path, Argument(metavar="DIR", help="The ledger to take in.")],
+    *,
+    runs: Runs = RUNS,
+) -> int:
+    """Take another ledger in; exit code 1 when a file of it is none."""
+    from flows import upkeep  # noqa: PLC0415
+
+    return upkeep.merge(runs, other)
+
+
+@ledgers.command("export")
+def export_ledger(
+    out: Annotated[Path, Argument(metavar="OUT.duckdb", help="For any SQL tool.")],
+    *,
+    runs: Runs = RUNS,
+) -> None:
+    """Write a DuckDB file with all rows, views and questions."""
+    from flows import upkeep  # noqa: PLC0415
+
+    upkeep.export(runs, out)
+
+
 def main() -> None:
     """The entry point of the console script."""
     # A shell starts its background jobs with the signal ignored; a campaign must stay stoppable.
@@ -359,7 +403,7 @@ def run(arguments: list[str]) -> int:
 
 def _verb(words: list[str]) -> str:
     known = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback}
-    return f"{words[0]} " if words and words[0] in {*known, "server", "spool"} else ""
+    return f"{words[0]} " if words and words[0] in {*known, "ledger", "server", "spool"} else ""
 
 
 def _fail(text: str, code: int, *, debug: bool) -> int:

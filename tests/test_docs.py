@@ -21,10 +21,11 @@ COMMANDS = (
     "devices",
     "doctor",
     "reap",
+    "ledger",
     "server",
     "spool",
 )
-GROUPS = ("server", "spool")
+GROUPS = ("ledger", "server", "spool")
 LINE = re.compile(r"^(?:\$ )?(kforge [^#\n]*)", re.MULTILINE)
 
 

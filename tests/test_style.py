@@ -31,7 +31,7 @@ SHIPPED = (
 )
 LONGER = {
     "data/records.py": 620,  # a list of values, in the order in which they arise
-    "flows/cli.py": 400,  # one function a command, one parameter an option
+    "flows/cli.py": 440,  # one function a command, one parameter an option
     "targets/remote/kforge_launch.py": 460,  # travels alone, beside a candidate
 }
 ALLOWED = {

@@ -1,0 +1,111 @@
+"""What a person does with a whole ledger: look it through, take another one in, give it away."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from data import files, views, volumes
+from data.errors import LedgerError, MisuseError
+from data.mirror import pull, remote
+from data.reading import opens, parsed, read
+from data.schema import TABLES, Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What lies in a ledger's table."""
+
+    table: str
+    files: int
+    rows: int
+    doubles: int
+    """Rows of a key that came before: a compaction that was cut leaves them, they count once."""
+    broken: int
+    """Files that this look set aside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What became of another ledger's files."""
+
+    taken: int
+    known: int
+    refused: tuple[Path, ...]
+
+
+def check(root: Path) -> list[State]:
+    """Reads every file to its last page; what is no file of its table is set aside."""
+    require(root)
+    pull(root, root)
+    return [_state(root, table) for table in TABLES.values()]
+
+
+def set_aside(root: Path) -> list[Path]:
+    """Files that somebody should look at."""
+    return sorted(p for p in (root / "set-aside").rglob("*") if p.is_file())
+
+
+def merge(root: Path, other: Path) -> Merged:
+    """Copies the files of another ledger that this one lacks; the other is not changed.
+
+    Names come from the content, so a file of the same name is the same file.
+    """
+    require(other)
+    taken = known = 0
+    refused: list[Path] = []
+    for table in TABLES.values():
+        for path in sorted((other / table.name).rglob("*.parquet")):
+            target = root / path.relative_to(other)
+            if target.exists():
+                known += 1
+            elif (content := _whole(table, path)) is None:
+                refused.append(path)
+            else:
+                files.put(root, target, content)
+                taken += 1
+    return Merged(taken=taken, known=known, refused=tuple(refused))
+
+
+def export(root: Path, out: Path) -> None:
+    """Writes a DuckDB file with all rows, views and questions; MisuseError when it is there."""
+    require(root)
+    if out.exists():
+        raise MisuseError(f"{out} is there already; remove it or name another file")
+    rows = {t.name: files.read_folder(root, t, "") for t in TABLES.values()}
+    gathered = {t.name: volumes.readable(root, t) for t in TABLES.values()}
+    try:
+        views.over(rows, gathered, database=str(out)).close()
+    except duckdb.IOException as error:
+        said = str(error).partition("\n")[0]
+        raise LedgerError(f"cannot write {out}: {said}; choose another file") from error
+
+
+def require(root: Path) -> None:
+    """MisuseError when there is no ledger."""
+    if not remote(root) and not any((root / name).is_dir() for name in TABLES):
+        raise MisuseError(f"no ledger in {root}; run kforge port first or give --runs")
+
+
+def _whole(table: Table, path: Path) -> bytes | None:
+    """The content of a file of the table; None when it is none."""
+    try:
+        content = path.read_bytes()
+        parsed(table, path, pa.BufferReader(content), table.schema, None)
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+    return content
+
+
+def _state(root: Path, table: Table) -> State:
+    before = len(set_aside(root))
+    seen: set[tuple[str, ...]] = set()
+    rows = count = 0
+    for path in sorted((root / table.name).rglob("*.parquet")):
+        if opens(root, table, path) and (loaded := read(root, table, path, table.schema, None)):
+            seen |= set(volumes.keys(table, loaded.rows))
+            rows += loaded.rows.num_rows
+            count += 1
+    broken = len(set_aside(root)) - before
+    return State(table=table.name, files=count, rows=rows, doubles=rows - len(seen), broken=broken)

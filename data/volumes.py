@@ -1,0 +1,110 @@
+"""Volumes: Parquet files that hold many pairs of a run, read in place and column by column.
+
+RUNS/iterations/RUN/volume-HASH.parquet    beside the folders of the run's pairs
+
+A ledger of many pairs has a file for each; gathered into volumes it is answered from in a second.
+A volume is there before the files that it was made of go; whoever sees both drops the doubles.
+"""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data import files
+from data.errors import MisuseError
+from data.mirror import remote
+from data.reading import VOLUME, Loaded, opens
+from data.records import digest
+from data.schema import TABLES, Table
+
+ROWS = 100_000
+"""Rows of a volume at most: about 1 GB of memory while it is made."""
+GROUP_ROWS = 10_000
+"""Rows that are read for one pair at least: their operator and device are in the statistics."""
+ORDER = [("operator_hash", "ascending"), ("device", "ascending")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What a compaction did."""
+
+    rows: int
+    files: int
+    """Files that went into volumes."""
+
+
+def gather(root: Path) -> Gathered:
+    """Puts the files of all pairs into volumes; safe against kill at any instant and when repeated.
+
+    Others may append and read meanwhile. MisuseError on S3, where nothing holds two machines apart.
+    """
+    if remote(root):
+        raise MisuseError("a ledger on S3 is compacted pair by pair, as campaigns end")
+    rows = count = 0
+    with _alone(root):
+        for table in TABLES.values():
+            for run in sorted(p for p in (root / table.name).glob("*") if p.is_dir()):
+                for batch in _batches(root, table, run):
+                    rows += _gathered(root, table, run, batch)
+                    count += len(batch)
+    files.sweep(root)
+    return Gathered(rows=rows, files=count)
+
+
+def readable(root: Path, table: Table) -> list[Path]:
+    """The volumes of a table; those that are none are set aside."""
+    found = sorted((root / table.name).glob(f"*/{VOLUME}*.parquet"))
+    return [path for path in found if opens(root, table, path)]
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Holds off other compactions on this machine."""
+    place = root / ".tmp" / "compaction.lock"
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle = place.open("w")
+    except OSError as error:
+        raise files.unwritable(root, error) from error
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _batches(root: Path, table: Table, run: Path) -> Iterator[list[Loaded]]:
+    """The run's files in lots of at most ROWS rows, one pair after the other."""
+    batch: list[Loaded] = []
+    for pair in sorted(p for p in run.iterdir() if p.is_dir()):
+        place = pair.relative_to(root / table.name).as_posix()
+        loaded = files.load(root, table, place, table.schema)
+        batch += [f for f in loaded if f.known]
+        if sum(f.rows.num_rows for f in batch) >= ROWS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _gathered(root: Path, table: Table, run: Path, batch: list[Loaded]) -> int:
+    """Writes a volume of what no volume of the run holds yet, then removes the files."""
+    rows = files.unique(table, pa.concat_tables(f.rows for f in batch))
+    for path in sorted(run.glob(f"{VOLUME}*.parquet")):
+        if opens(root, table, path):
+            held = set(keys(table, pq.read_table(path, columns=list(table.key))))
+            rows = rows.filter(pa.array([key not in held for key in keys(table, rows)], pa.bool_()))
+    if rows.num_rows:
+        rows = rows.sort_by(ORDER)
+        name = f"{VOLUME}{digest(*map(str, sorted(keys(table, rows))))}.parquet"
+        files.write(root, run / name, rows, group_rows=GROUP_ROWS)
+    files.remove(root, (f.path for f in batch))
+    return int(rows.num_rows)
+
+
+def keys(table: Table, rows: pa.Table) -> list[tuple[str, ...]]:
+    """The key of each row."""
+    return list(zip(*(rows.column(name).to_pylist() for name in table.key), strict=True))

@@ -1,0 +1,103 @@
+"""Gathering all pairs into volumes loses and doubles nothing, whenever it is cut."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from data.errors import MisuseError
+from data.records import Operator
+from data.store import Ledger
+from data.views import VIEWS, query, question, questions
+from data.volumes import gather
+from tests.data.ledger_worker import PAIR
+from tests.data.samples import RELU, call, confirmed, key, rich
+
+GEMM = Operator(name="gemm", source="class Model: gemm")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """Two pairs with timings, the first with calls too."""
+    made = Ledger(tmp_path / "runs")
+    for step in range(3):
+        made.append(confirmed(step, 1.5))
+        made.append(confirmed(step, 2.5, operator=GEMM))
+        made.append_call(key(step), call())
+    return made
+
+
+def counts(ledger: Ledger) -> dict[str, int]:
+    sql = "SELECT count(*) AS n FROM {}"
+    return {v: query(ledger.root, sql.format(v)).to_pylist()[0]["n"] for v in VIEWS}
+
+
+def parquet(ledger: Ledger) -> list[Path]:
+    return sorted(ledger.root.rglob("*.parquet"))
+
+
+def test_volumes_hold_what_the_pairs_held(ledger: Ledger) -> None:
+    """Histories, calls and answers are the same before and after, and again."""
+    ledger.append(rich(3))
+    before = (ledger.history(*PAIR), ledger.calls(key(1)), counts(ledger))
+    answers = [query(ledger.root, question(name)) for name in questions()]
+    assert gather(ledger.root).rows == 7 + 8 + 3
+    assert len(parquet(ledger)) == 3
+    assert gather(ledger.root).files == 0
+    assert (ledger.history(*PAIR), ledger.calls(key(1)), counts(ledger)) == before
+    assert [query(ledger.root, question(name)) for name in questions()] == answers
+
+
+def test_a_pair_goes_on_after_it_was_gathered(ledger: Ledger) -> None:
+    """Later steps lie beside the volume until they are gathered too; a double stays one row."""
+    gather(ledger.root)
+    ledger.append(confirmed(2, 1.5))
+    ledger.append(confirmed(3, 1.5))
+    assert len(ledger.history(*PAIR)) == 4
+    assert counts(ledger)["timings"] == 7
+    gather(ledger.root)
+    assert len(ledger.history(*PAIR)) == 4
+    assert counts(ledger)["iterations"] == counts(ledger)["timings"] == 7
+
+
+def test_a_cut_after_the_volume_was_written_doubles_nothing(ledger: Ledger) -> None:
+    """Files that a killed compaction left beside their volume count once, and go the next time."""
+    left = {path: path.read_bytes() for path in parquet(ledger)}
+    gather(ledger.root)
+    for path, content in left.items():
+        path.write_bytes(content)
+    assert counts(ledger)["timings"] == counts(ledger)["iterations"] == 6
+    assert len(ledger.history(*PAIR)) == 3
+    assert gather(ledger.root).rows == 0
+    assert len(parquet(ledger)) == 3
+    assert counts(ledger)["llm_calls"] == 3
+
+
+def test_a_damaged_volume_hides_no_other(ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
+    """It moves to set-aside/ with a warning; what else is there is answered."""
+    gather(ledger.root)
+    bad = next((ledger.root / "iterations" / "run").glob("volume-*"))
+    bad.with_name("volume-bad.parquet").write_bytes(bad.read_bytes()[:-50])
+    with caplog.at_level(logging.WARNING):
+        assert counts(ledger)["iterations"] == 6
+    assert "volume-bad.parquet" in caplog.text
+    assert (ledger.root / "set-aside/iterations/run/volume-bad.parquet").exists()
+
+
+def test_sql_reads_no_other_file_beside_volumes(ledger: Ledger) -> None:
+    """That volumes are read in place opens no door."""
+    gather(ledger.root)
+    (ledger.root / "secret").write_text("s3cret")
+    for sql in (f"FROM read_text('{ledger.root}/secret')", f"COPY best TO '{ledger.root}/x'"):
+        with pytest.raises(MisuseError):
+            query(ledger.root, sql)
+    assert not (ledger.root / "x").exists()
+
+
+def test_a_quote_in_the_folder_is_no_sql(tmp_path: Path) -> None:
+    """A ledger may lie anywhere."""
+    ledger = Ledger(tmp_path / "it's; DROP TABLE x")
+    ledger.append(confirmed(0, 1.5))
+    gather(ledger.root)
+    assert counts(ledger)["best"] == 1
+    assert len(ledger.history("run", RELU.hash, "cpu")) == 1
