@@ -1,13 +1,17 @@
 """Judging given kernels: the same machine, evidence and verdict as in the loop."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agents.loop import CONFIRM_PAIRS
+from data.errors import MachineError
 from data.records import (
     Admission,
+    BuildResult,
     Contract,
     Device,
     MeasureJob,
@@ -78,6 +82,8 @@ class Bench:
     device: Device
     admissions: dict[str, Admission] = field(default_factory=dict)
     """By the operator's hash: each is admitted once."""
+    built: dict[tuple[str, str], BuildResult] = field(default_factory=dict)
+    """Ahead of their turn, by the operator's hash and the source."""
 
 
 Rule = Callable[[Bench], Awaitable[Ruling]]
@@ -90,11 +96,14 @@ async def rulings(
 ) -> AsyncIterator[Ruling]:
     """One ruling after the other, in order. MachineError ends it."""
     (device,) = devices.find((terms.device,))
-    for subject in given:
+    shared = terms.timed and device.target == "cpu"  # a compiler would run beside what is timed
+    for place, subject in enumerate(given):
         began = time.monotonic()
         ruling = _unread(subject, device, terms)
         if ruling is None:
-            ruling = await placed(partial(_ruled, subject=subject, terms=terms))
+            following = () if shared else given[place + 1 : place + 2]
+            rule = partial(_ruled, subject=subject, following=following, terms=terms)
+            ruling = await placed(rule)
         yield replace(ruling, seconds=round(time.monotonic() - began, 3))
 
 
@@ -119,7 +128,10 @@ def _unread(subject: Subject, device: Device, terms: Terms) -> Ruling | None:
     return _ruling(subject, device, terms, judgement, None)
 
 
-async def _ruled(bench: Bench, *, subject: Subject, terms: Terms) -> Ruling:
+async def _ruled(
+    bench: Bench, *, subject: Subject, following: tuple[Subject, ...], terms: Terms
+) -> Ruling:
+    """`following`: what may be built meanwhile."""
     key, device = subject.operator.hash, bench.device
     if key not in bench.admissions:
         admit = partial(bench.machine.admit, subject.operator, terms.contract, device)
@@ -127,20 +139,37 @@ async def _ruled(bench: Bench, *, subject: Subject, terms: Terms) -> Ruling:
     admission = bench.admissions[key]
     if not admission.admitted:
         return _refused(subject, device, terms, admission)
-    judgement, run = await _judged(bench, subject, terms, admission.scales)
-    return _ruling(subject, device, terms, judgement, run)
+    build = await _built(bench, subject)
+    run = None
+    if build.ok and device.execution != "none":
+        job = replace(_job(subject, device, terms), scales=admission.scales)
+        ahead = asyncio.create_task(_build_ahead(bench, following))
+        try:
+            run = await leased(bench.machine, device, partial(bench.machine.measure, job))
+            await ahead
+        finally:
+            ahead.cancel()
+    return _ruling(subject, device, terms, judge_evidence(terms.contract, build, run), run)
 
 
-async def _judged(
-    bench: Bench, subject: Subject, terms: Terms, scales: tuple[float, ...]
-) -> tuple[Judgement, RunResult | None]:
-    machine, device = bench.machine, bench.device
-    build = await patiently(partial(machine.build, subject.operator, subject.source, device))
-    if not build.ok or device.execution == "none":
-        return judge_evidence(terms.contract, build, None), None
-    job = replace(_job(subject, device, terms), scales=scales)
-    run = await leased(machine, device, partial(machine.measure, job))
-    return judge_evidence(terms.contract, build, run), run
+async def _built(bench: Bench, subject: Subject) -> BuildResult:
+    """Its build, made ahead or now."""
+    ahead = bench.built.pop((subject.operator.hash, subject.source), None)
+    if ahead is not None:
+        return ahead
+    return await patiently(
+        partial(bench.machine.build, subject.operator, subject.source, bench.device)
+    )
+
+
+async def _build_ahead(bench: Bench, following: tuple[Subject, ...]) -> None:
+    """What the machine fails to build now is tried again in its own turn."""
+    for subject in following:
+        if not subject.fault and subject.source.strip():
+            with suppress(MachineError):
+                bench.built[subject.operator.hash, subject.source] = await bench.machine.build(
+                    subject.operator, subject.source, bench.device
+                )
 
 
 def _job(subject: Subject, device: Device, terms: Terms) -> MeasureJob:

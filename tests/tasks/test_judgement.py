@@ -1,5 +1,6 @@
 """`kforge judge`: given files, a fake machine, the rulings that come out."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -87,6 +88,37 @@ async def test_each_candidate_gets_its_ruling_in_order() -> None:
     assert [r.verdict for r in found] == ["WRONG", "BUILD_FAILED", "FASTER", "NO_CODE"]
     assert [r.candidate for r in found] == ["wrong.py", "#error.py", "fast.py", " .py"]
     assert machine.admitted == ["relu"]
+
+
+class Timeline(Bench):
+    """Notes what is built, and what of it while something is measured."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.built: list[str] = []
+        self.beside: list[str] = []
+
+    async def build(self, operator: Operator, source: str, device: Device) -> BuildResult:
+        self.built.append(source)
+        if self.held:
+            self.beside.append(source)
+        return await super().build(operator, source, device)
+
+    async def measure(self, job: MeasureJob) -> RunResult:
+        await asyncio.sleep(0)
+        return await super().measure(job)
+
+
+async def test_the_next_one_is_built_while_the_device_measures() -> None:
+    """Once each; but not where the compiler would run on the processor that is timed."""
+    machine = Timeline()
+    found = await ruled(machine, "a", "#error", "b", "c", terms=replace(TERMS, timed=False))
+    assert [r.verdict for r in found] == ["CORRECT", "BUILD_FAILED", "CORRECT", "CORRECT"]
+    assert machine.built == ["a", "#error", "b", "c"]
+    assert machine.beside == ["#error", "c"]
+    timed = Timeline()
+    await ruled(timed, "a", "b")
+    assert not timed.beside
 
 
 async def test_a_file_without_source_costs_no_machine() -> None:
