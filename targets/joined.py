@@ -36,12 +36,14 @@ class _Taken:
         """Adds the statement of the module that defines the name, and what that one uses."""
         source = Path(sys.modules[module].__file__ or "").read_text()
         for statement in ast.parse(source).body:
-            if name not in _defined(statement) or (module, statement.lineno) in self._seen:
+            if name not in _defined(statement):
+                continue
+            if isinstance(statement, ast.ImportFrom) and _ours(statement.module):
+                self.take(statement.module or "", name)  # one statement may bring several names
+                continue
+            if (module, statement.lineno) in self._seen:
                 continue
             self._seen.add((module, statement.lineno))
-            if isinstance(statement, ast.ImportFrom) and _ours(statement.module):
-                self.take(statement.module or "", name)
-                continue
             for used in sorted(_used(statement) - {name}):
                 self.take(module, used)
             self.texts.append(_text(source, statement))

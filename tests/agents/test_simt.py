@@ -14,6 +14,7 @@ from agents.offline.axes import UncoveredError
 from agents.offline.library import find
 from agents.offline.template import Hints, neighbours
 from targets.remote.emulation import half as emulation
+from targets.remote.emulation.metal_half import METAL
 from targets.remote.kforge_launch import HALVES
 from tests.agents.opencl import kernels
 from tests.agents.test_offline_kernels import ROWS, check, compiled, graph, model
@@ -63,6 +64,31 @@ def test_cuda_form_agrees_in_the_emulator(
     torch.manual_seed(1)
     check(operator, made, torch.randn(7, 131))
     check(operator, made, torch.randn(3, 1028))
+
+
+@pytest.mark.parametrize("name", ["softmax", "several outputs", "whole", "scan", "columns"])
+def test_metal_form_agrees_in_the_emulator(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Metal form is right on a processor, access by access: no race, nothing out of bounds."""
+    monkeypatch.setitem(HALVES, "metal", METAL)
+    source, operator = model(ROWS[name])
+    template = find(graph(operator, torch.randn(48, 64)), "metal")
+    text = template.render(source, template.first(Hints()))
+    made = compiled(text, tmp_path, monkeypatch)
+    torch.manual_seed(1)
+    check(operator, made, torch.randn(7, 131))
+
+
+def test_metal_product_agrees_in_the_emulator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A matrix product with its epilogue, at sizes that no tile divides."""
+    monkeypatch.setitem(HALVES, "metal", METAL)
+    source, operator = model(*PRODUCTS["linear"])
+    template = find(graph(operator, torch.randn(48, 64)), "metal")
+    text = template.render(source, template.first(Hints()))
+    check(operator, compiled(text, tmp_path, monkeypatch), torch.randn(33, 64))
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

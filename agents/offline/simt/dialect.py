@@ -21,6 +21,10 @@ class Dialect:
     """Threads that can read each other's registers; 0 where the language has no such word."""
     types: dict[str, str] = field(default_factory=dict)
     """C types that are spelt otherwise."""
+    number: str = "@TYPE@"
+    """A parameter that is a number."""
+    built_in: Sequence[str] = ()
+    """Parameters that a kernel has beside its own: where its thread lies."""
 
     def address(self, kind: str, name: str, *, written: bool) -> str:
         """The declaration of a pointer parameter."""
@@ -28,9 +32,16 @@ class Dialect:
         return f"{self.pointer.replace('@TYPE@', kind if written else f'const {kind}')} {name}"
 
     def head(self, name: str, parameters: Sequence[str], threads: int) -> str:
-        """The first line of a kernel."""
+        """The first line of a kernel; numbers are declared as in C, `long n`."""
         words = self.kernel.replace("@THREADS@", str(threads))
-        return f"{words} {name}({', '.join(parameters)}) {{"
+        declared = [self._number(p) for p in parameters] + list(self.built_in)
+        return f"{words} {name}({', '.join(declared)}) {{"
+
+    def _number(self, parameter: str) -> str:
+        kind, _, name = parameter.partition(" ")
+        if "*" in parameter:
+            return parameter
+        return f"{self.number.replace('@TYPE@', kind)} {name}"
 
 
 _C_LIKE = """\
@@ -117,4 +128,81 @@ FN void store4(GLOBAL float* p, const float* v) {
     types={"int8_t": "char", "uint8_t": "uchar", "int16_t": "short", "int32_t": "int",
            "int64_t": "long"},
 )  # fmt: skip
-DIALECTS = {d.language: d for d in (CUDA, HIP, OPENCL)}
+METAL = Dialect(
+    language="metal",
+    kernel="[[max_total_threads_per_threadgroup(@THREADS@)]] kernel void",
+    pointer="device @TYPE@*",
+    shared="threadgroup",
+    prelude="""\
+#include <metal_stdlib>
+using namespace metal;
+#define FN static inline
+#define GLOBAL device
+#define SYNC threadgroup_barrier(mem_flags::mem_threadgroup)
+#define TID ((int)kf_thread)
+#define BLOCK ((long)kf_group)
+#define BLOCKS ((long)kf_groups)
+#define BITS(x) as_type<int>(x)
+#define FLOAT(x) as_type<float>(x)
+#define SHUFFLE(x, d) simd_shuffle_xor(x, (ushort)(d))
+#define expf precise::exp
+#define logf precise::log
+#define sqrtf precise::sqrt
+#define tanhf precise::tanh
+#define sinf precise::sin
+#define cosf precise::cos
+#define powf precise::pow
+#define fabsf fabs
+#define rintf rint
+#define floorf floor
+#define ceilf ceil
+#define truncf trunc
+FN float expm1f(float x) {
+  const float u = precise::exp(x);
+  if (fabs(x) < 1e-2f) return x * (1.0f + x * (0.5f + x * (0.166666667f + x * 0.0416666667f)));
+  return u - 1.0f;
+}
+FN float log1pf(float x) {
+  const float u = 1.0f + x;
+  return u == 1.0f || isinf(u) ? (u == 1.0f ? x : u) : precise::log(u) * (x / (u - 1.0f));
+}
+// Two polynomials by N. Juffa (public): the error is below 1 ulp of erf.
+FN float erff(float a) {
+  const float t = fabs(a), s = a * a;
+  float r = fma(-1.72853470e-5f, t, 3.83197126e-4f);
+  float u = fma(-3.88396438e-3f, t, 2.42546219e-2f);
+  if (t > 0.927734375f) {
+    r = fma(r, s, u);
+    r = fma(r, t, -1.06777877e-1f);
+    r = fma(r, t, -6.34846687e-1f);
+    r = fma(r, t, -1.28717512e-1f);
+    r = fma(r, t, -t);
+    return copysign(1.0f - precise::exp(r), a);
+  }
+  r = -5.96761703e-4f;
+  r = fma(r, s, 4.99119423e-3f);
+  r = fma(r, s, -2.67681349e-2f);
+  r = fma(r, s, 1.12819925e-1f);
+  r = fma(r, s, -3.76125336e-1f);
+  r = fma(r, s, 1.28379166e-1f);
+  return fma(r, a, a);
+}
+FN void load4(thread float* to, device const float* p) {
+  const float4 v = *(device const float4*)p;
+  to[0] = v.x; to[1] = v.y; to[2] = v.z; to[3] = v.w;
+}
+FN void store4(device float* p, thread const float* v) {
+  *(device float4*)p = float4(v[0], v[1], v[2], v[3]);
+}
+""",
+    shuffles=32,
+    types={"int8_t": "char", "uint8_t": "uchar", "int16_t": "short", "int32_t": "int",
+           "int64_t": "long"},
+    number="constant @TYPE@&",
+    built_in=(
+        "uint kf_thread [[thread_index_in_threadgroup]]",
+        "uint kf_group [[threadgroup_position_in_grid]]",
+        "uint kf_groups [[threadgroups_per_grid]]",
+    ),
+)  # fmt: skip
+DIALECTS = {d.language: d for d in (CUDA, HIP, OPENCL, METAL)}

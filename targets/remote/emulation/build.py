@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from targets.remote.emulation.translate import UnsupportedError, as_cpp
+from targets.remote.emulation import metal, translate
+from targets.remote.emulation.translate import UnsupportedError
 from targets.remote.kforge_launch import signatures
 
 COMMON = ("-std=c++20", "-fPIC", "-fopenmp-simd", "-w", "-fmax-errors=20", "-x", "c++")
@@ -22,6 +23,11 @@ PLAIN = ("-O2", "-march=native", "-DKF_ENTRY(n)=kf_plain_##n")
 MAGIC = b"KFLINES1"
 """Behind the library stand the line table, its length and these bytes: a loader sees none of it."""
 _ROW = re.compile(r"^(?P<file>\S+)\s+(?P<line>\d+)\s+0x(?P<at>[0-9a-f]+)", re.MULTILINE)
+TRANSLATIONS = {"cuda.hpp": translate.as_cpp, "metal.hpp": metal.as_cpp}
+FURTHER = {"metal.hpp": ("-fsingle-precision-constant",)}
+"""By the words that a source is written in."""
+INLINED = "metal.hpp"
+"""Its functions are inlined, each: their accesses stand at the line that calls them."""
 
 
 def build(source: Path, product: Path, words: str, kernels: Sequence[str]) -> str | None:
@@ -30,15 +36,26 @@ def build(source: Path, product: Path, words: str, kernels: Sequence[str]) -> st
     if compiler is None:
         return "no C++ compiler on this machine: install g++"
     try:
-        body = as_cpp(source.read_text(), kernels, file=source.name)
+        body = TRANSLATIONS[words](source.read_text(), kernels, file=source.name)
     except UnsupportedError as error:
         return f"UNSUPPORTED: {error}"
+    except SyntaxError as error:
+        return str(error)
     text = product.with_suffix(".cpp")
     text.write_text(f"{header('simt.hpp')}{header(words)}namespace kf_user {{ namespace {{\n{body}")
     objects: list[tuple[Path, subprocess.Popen[str]]] = []
     for flags in (CHECKED, PLAIN):
         made = product.with_suffix(f".{len(objects)}.o")
-        command = (compiler, *flags, *COMMON, "-c", str(text), "-o", str(made))
+        command = (
+            compiler,
+            *flags,
+            *COMMON,
+            *FURTHER.get(words, ()),
+            "-c",
+            str(text),
+            "-o",
+            str(made),
+        )
         objects.append((made, subprocess.Popen(command, stderr=subprocess.PIPE, text=True)))
     done = [(process.communicate()[1], process.returncode) for _, process in objects]
     for complaint, code in done:
@@ -67,12 +84,11 @@ def _append_lines(product: Path, file: str) -> None:
     """Addresses and lines of the checked half, sorted, behind the library."""
     command = ("objdump", "--dwarf=decodedline", str(product))
     text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    rows = sorted(
-        {
-            (int(m["at"], 16), int(m["line"]) if m["file"] == file else 0)
-            for m in _ROW.finditer(text)
-        }
-    )
+    found = sorted((int(m["at"], 16), m["file"], int(m["line"])) for m in _ROW.finditer(text))
+    rows: list[tuple[int, int]] = []
+    for at, name, line in found:
+        inside = rows[-1][1] if rows and name == INLINED else 0
+        rows.append((at, line if name == file else inside))
     data = zlib.compress(json.dumps(rows).encode())
     with product.open("ab") as library:
         library.write(data + struct.pack("<Q", len(data)) + MAGIC)

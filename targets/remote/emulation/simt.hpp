@@ -34,6 +34,8 @@ struct Fiber {
   uint3 tid;
   int index, warp, lane, state, line, last_line;
   unsigned warp_step, mask;
+  unsigned active;  // the lanes that came along, where a meeting is of whoever is there
+  int fence;        // what its barrier orders: 1 shared memory, 2 device memory
 };
 struct Region {  // memory that the kernel may touch
   char* base;
@@ -69,7 +71,9 @@ static void* scheduler;
 static const Launch* now;
 static Region regions[MAX_REGIONS];
 static int region_count, thread_count, block_number, failed;
-static unsigned step, fences;
+static unsigned steps[2], fences;  // of device memory and of shared memory
+static unsigned long shared_limit = 232448;
+static int pinned_line;  // of a word that is no plain access; 0 for the access's own
 static uint3 block_index;
 static dim3 block_size, grid_size;
 static void (*entry)(void*);
@@ -191,8 +195,8 @@ KF_RT static void* shared_array(void** memory, size_t size, size_t grain) {
   Region* r = add_region((char*)*memory, size, grain, true, -1);
   if (!r) return *memory;
   static_shared += size;
-  if (static_shared + now->shared > 232448)
-    fail("%lu bytes of shared memory in a block; no device has more than 232448", static_shared + now->shared);
+  if (static_shared + now->shared > shared_limit)
+    fail("%lu bytes of shared memory in a block; no device has more than %lu", static_shared + now->shared, shared_limit);
   poison(r);
   return *memory;
 }
@@ -249,9 +253,14 @@ KF_RT static bool release() {
   for (int k = 0; k < thread_count; ++k)
     skipped += fibers[k].state == DONE && fibers[k].last_line > line;
   if (waiting != alive || skipped) { diverged(waiting, line); return false; }
-  ++step;
-  for (int k = 0; k < thread_count; ++k)
-    if (fibers[k].state == AT_BARRIER) fibers[k].state = READY;
+  int fence = 3;
+  for (int k = 0; k < thread_count; ++k) {
+    if (fibers[k].state != AT_BARRIER) continue;
+    fibers[k].state = READY;
+    fence &= fibers[k].fence;
+  }
+  steps[1] += fence & 1;
+  steps[0] += fence >> 1;
   return true;
 }
 // Lanes of a warp go on together once all in the mask that have not returned have come.
@@ -261,7 +270,7 @@ KF_RT static bool release_warps() {
     const int begin = w * now->warp;
     const int end = begin + now->warp < thread_count ? begin + now->warp : thread_count;
     for (int k = begin; k < end; ++k) {
-      if (fibers[k].state != AT_WARP) continue;
+      if (fibers[k].state != AT_WARP || !fibers[k].mask) continue;
       const unsigned mask = fibers[k].mask;
       bool all = true;
       for (int j = begin; j < end; ++j) {
@@ -273,6 +282,23 @@ KF_RT static bool release_warps() {
         if (fibers[j].state == AT_WARP && fibers[j].mask == mask) { fibers[j].state = READY; ++fibers[j].warp_step; }
       any = true;
     }
+  }
+  return any;
+}
+// Where a warp function is of whoever is there (mask 0): once nobody can go on, the lanes that wait at
+// the smallest line go together. That is where a branch or a loop has not come back to the others.
+KF_RT static bool release_active() {
+  bool any = false;
+  for (int begin = 0; begin < thread_count; begin += now->warp) {
+    const int end = begin + now->warp < thread_count ? begin + now->warp : thread_count;
+    int line = INT_MAX;
+    unsigned active = 0;
+    for (int k = begin; k < end; ++k)
+      if (fibers[k].state == AT_WARP && !fibers[k].mask && fibers[k].line < line) line = fibers[k].line;
+    for (int k = begin; k < end; ++k)
+      if (fibers[k].state == AT_WARP && !fibers[k].mask && fibers[k].line == line) active |= 1u << (k - begin);
+    for (int k = begin; k < end; ++k)
+      if (active >> (k - begin) & 1) { fibers[k].state = READY; fibers[k].active = active; any = true; }
   }
   return any;
 }
@@ -309,13 +335,14 @@ KF_RT static void run_block() {
       if (failed) return;
     }
     if (ran) continue;
-    if (release_warps()) continue;
+    if (release_warps() || release_active()) continue;
     bool alive = false;
     for (int k = 0; k < thread_count; ++k) alive |= fibers[k].state != DONE;
     if (!alive || !release()) return;
   }
 }
-KF_RT static void barrier(int line) {
+KF_RT static void barrier(int line, int fence = 3) {
+  self->fence = fence;
   self->state = AT_BARRIER;
   self->line = self->last_line = line;
   yield();
@@ -367,6 +394,7 @@ static int pending_lines[2], pending_threads[2];
 static bool pending_shared;
 
 KF_COLD static int line_of(const void* pc) {
+  if (pinned_line) return pinned_line;
   const size_t offset = (const char*)pc - __ehdr_start - 1;
   int low = 0, high = now->rows - 1, found = 0;
   while (low <= high) {
@@ -411,7 +439,7 @@ KF_COLD static void outside(const char* at, size_t size, bool write, const void*
        self ? self->index : 0, block_number, verb, size, at < near->base ? best : best - 1,
        at < near->base ? "before" : "behind the end of", name, near->size);
 }
-KF_RT static inline bool ordered(int other_block, int other, unsigned other_step, unsigned other_warp_step) {
+KF_RT static inline bool ordered(unsigned step, int other_block, int other, unsigned other_step, unsigned other_warp_step) {
   if (other_block != block_number) return fences != 0;
   if (other_step != step) return true;
   return fibers[other].warp == self->warp && other_warp_step < self->warp_step;
@@ -428,13 +456,14 @@ KF_RT static void touch(const char* at, size_t size, bool write, const void* pc,
   if (size <= 16 && !(size & (size - 1)) && ((size_t)at & (size - 1)))
     return fail("line %d: misaligned address: %lu bytes at an address that is not a multiple of %lu", line_of(pc), size, size);
   const int line = line_of(pc), me = self->index;
+  const unsigned step = steps[r->shared];
   self->last_line = line;
   for (size_t byte = 0; byte < size; byte += r->grain) {
     Cell& c = r->cells[(at + byte - r->base) / r->grain];
     if (r->shared && c.write_block != block_number) c.write_line = 0;
     if (r->shared && c.read_block != block_number) c.read_line = 0;
     const bool wrote = c.write_line && !(c.write_block == block_number && c.writer == me);
-    if (wrote && !(atomic && c.atomic) && !ordered(c.write_block, c.writer, c.write_step, c.write_warp_step)) {
+    if (wrote && !(atomic && c.atomic) && !ordered(step, c.write_block, c.writer, c.write_step, c.write_warp_step)) {
       if (!write) return race("reads", r->shared, line, c.write_line, c.writer);
       if (atomic || size > 16) return race("writes", r->shared, line, c.write_line, c.writer);
       pending_at = (char*)at; pending_size = size; pending_shared = r->shared;
@@ -444,7 +473,7 @@ KF_RT static void touch(const char* at, size_t size, bool write, const void* pc,
     }
     if (write) {
       const bool theirs = c.read_line && (c.many || c.reader != me || c.read_block != block_number);
-      bool apart = theirs && !ordered(c.read_block, c.reader, c.read_step, c.read_warp_step);
+      bool apart = theirs && !ordered(step, c.read_block, c.reader, c.read_step, c.read_warp_step);
       if (theirs && c.many && c.reader_warp < 0 && c.read_block == block_number) apart = c.read_step == step;
       if (apart && !(atomic && c.atomic))
         return race("writes", r->shared, line, c.read_line, c.reader == me ? c.other : c.reader);
@@ -487,7 +516,7 @@ KF_COLD __attribute__((visibility("hidden"))) void __ubsan_handle_type_mismatch_
     fail("line %u: misaligned address: this type wants a multiple of %lu bytes", m->place.line, wanted);
 }
 KF_COLD __attribute__((visibility("hidden"))) void __ubsan_handle_out_of_bounds(Place* p, long index) {
-  fail("line %u: out of bounds: index %ld of an array of the thread", p->line, index);
+  fail("line %u: out of bounds: index %ld of an array", p->line, index);
 }
 KF_COLD __attribute__((visibility("hidden"))) void __ubsan_handle_divrem_overflow(Place* p, long, long) {
   fail("line %u: division by zero", p->line);
@@ -501,9 +530,15 @@ KF_RT static void touch_atomic(const void*, size_t) {}
 
 // --- a launch ------------------------------------------------------------------------------------
 
+KF_RT static bool too_many(const Launch* launch, unsigned long most) {
+  const unsigned long threads = (unsigned long)launch->block[0] * launch->block[1] * launch->block[2];
+  if (threads > most)
+    std::snprintf(launch->report, launch->limit, "a block of %lu threads; the kernel says that it takes at most %lu", threads, most);
+  return threads > most;
+}
 KF_RT static int run(const Launch* launch, void (*call)(void*), void* argument) {
   now = launch;
-  failed = 0; step = 1; fences = 0; static_shared = 0;
+  failed = 0; steps[0] = steps[1] = 1; fences = 0; static_shared = 0; pinned_line = 0;
   block_size = dim3(launch->block[0], launch->block[1], launch->block[2]);
   grid_size = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
   const unsigned long threads = (unsigned long)block_size.x * block_size.y * block_size.z;
@@ -516,6 +551,11 @@ KF_RT static int run(const Launch* launch, void (*call)(void*), void* argument) 
     if (launch->size[k]) add_region((char*)launch->base[k], launch->size[k], launch->grain[k], false, k);
   dynamic_shared = nullptr;
   Region* dynamic = nullptr;
+  if (launch->shared > shared_limit) {
+    std::snprintf(launch->report, launch->limit, "%lu bytes of shared memory in a block; no device has more than %lu", launch->shared, shared_limit);
+    drop_regions();
+    return 1;
+  }
   if (launch->shared) {
     dynamic_shared = (char*)std::aligned_alloc(128, (launch->shared + 127) / 128 * 128);
     dynamic = add_region(dynamic_shared, launch->shared, 4, true, -1);
@@ -531,7 +571,8 @@ KF_RT static int run(const Launch* launch, void (*call)(void*), void* argument) 
         if (dynamic) poison(dynamic);
         run_block();
         settle_at_end();
-        ++step;
+        ++steps[0];
+        ++steps[1];
       }
   drop_regions();
   std::free(dynamic_shared);

@@ -43,14 +43,14 @@ def as_cpp(source: str, kernels: Sequence[str], *, file: str) -> str:
     UnsupportedError names what the emulator cannot do, so that it never answers wrongly.
     """
     code = _without_noise(source)
-    _refuse(code, file)
+    refuse(code, file, UNSUPPORTED)
     text = _INCLUDE.sub(lambda m: _include(m, code, file), source)
     text = re.sub(r'extern\s*"C"', lambda m: " " * len(m[0]), text)
     text = _DYNAMIC.sub(
         lambda m: f"{m['type']}* {m['name']} = ({m['type']}*)KF_DYNAMIC;" + "\n" * m[0].count("\n"),
         text,
     )
-    text = _SHARED.sub(_shared, text)
+    text = _SHARED.sub(shared, text)
     entries = "\n".join(_entry(name) for name in kernels)
     return f'#line 1 "{file}"\n{text}\n}} }}  // namespaces\n{entries}\n'
 
@@ -60,9 +60,10 @@ def _without_noise(source: str) -> str:
     return _NOISE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), source)
 
 
-def _refuse(code: str, file: str) -> None:
-    for pattern, name in UNSUPPORTED.items():
-        found = re.search(pattern, code)
+def refuse(code: str, file: str, lacking: Mapping[str, str]) -> None:
+    """UnsupportedError for the first of what is lacking that the code uses."""
+    for pattern, name in lacking.items():
+        found = re.search(pattern, code, re.MULTILINE)
         if found is not None:
             line = code.count("\n", 0, found.start()) + 1
             raise UnsupportedError(
@@ -77,7 +78,7 @@ def _include(found: re.Match[str], code: str, file: str) -> str:
     return ""
 
 
-def _shared(found: re.Match[str]) -> str:
+def shared(found: re.Match[str]) -> str:
     """References to memory that is made known, and poisoned, where a block first comes to it."""
     kind, text = "", ""
     for part in _declarators(_ALIGN.sub(" ", found["rest"])):
