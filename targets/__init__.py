@@ -1,12 +1,13 @@
 """Targets by name: a new vendor is one file and one entry."""
 
+from targets.apple import APPLE
 from targets.base import Target
 from targets.cpu import CPU
 from targets.intel import INTEL
 from targets.nvidia import NVIDIA
 from targets.remote.kforge_launch import HALVES
 
-TARGETS: dict[str, Target] = {target.name: target for target in (CPU, NVIDIA, INTEL)}
+TARGETS: dict[str, Target] = {target.name: target for target in (CPU, NVIDIA, INTEL, APPLE)}
 
 HALVES.update(
     {word: half for t in TARGETS.values() for half in t.halves for word in half.languages}
