@@ -32,6 +32,7 @@ PROBED_FLOPS = 2e10
 """Of a call that is probed in a report only: a second or two in float64."""
 HEADROOM = 1.10
 """Baseline over floor below which nothing is to be won."""
+NEAR_PEAK = "baseline within 10% of the library's own peak: little headroom"
 FORM = "2"
 """Of what is kept; another one when the probes change."""
 RULES = (continuous.FACTOR, continuous.HALF_NORM, continuous.HALF_WORST, continuous.ONE_ROUNDING)
@@ -221,22 +222,33 @@ def _timed(admission: Admission, loaded: LoadedOperator, terms: Terms) -> Admiss
 
 
 def against_floor(admission: Admission, times: Times, card: Card) -> Admission:
-    """Refused when every timed shape lies just above its floor in main memory.
+    """Refused when every timed shape lies just above the time that moving its bytes takes.
 
-    A floor that the baseline beats is none: it is forgotten, and marked.
+    A floor of operations is made with the peak of the library's own matrix product, which a kernel
+    may beat: near it an operator is marked. A floor that the baseline beats is none: it is
+    forgotten, and marked.
     """
     known = replace(admission, baseline_us=dict(times))
     timed = [s for s in known.shapes if s.name in times and s.floor_us]
-    cached = [s for s in timed if s.moved_bytes <= card.cache_mib * 2**20]
     over = {s.name: times[s.name] / (s.floor_us or 1.0) for s in timed}
-    if timed and not cached and all(1.0 <= ratio <= HEADROOM for ratio in over.values()):
+    near = bool(timed) and all(1.0 <= ratio <= HEADROOM for ratio in over.values())
+    if near and all(_moves_bytes(s, card) for s in timed):
         last = timed[-1]
         reason = (
             f"no headroom: the baseline is within {max(over.values()) - 1:.0%} of the roofline "
             f"floor ({last.floor_us:.0f} us at {last.name!r})"
         )
         return replace(known, outcome=Outcome.NOT_ADMITTED, reason=reason)
+    if near and not any(s.moved_bytes <= card.cache_mib * 2**20 for s in timed):
+        known = replace(known, marks=(*known.marks, NEAR_PEAK))
     below = [name for name, ratio in over.items() if ratio < 1.0]
     marks = [f"baseline below the floor at {n!r}: cached, or a wrong count" for n in below]
     shapes = tuple(replace(s, floor_us=None) if s.name in below else s for s in known.shapes)
     return replace(known, shapes=shapes, marks=(*known.marks, *marks))
+
+
+def _moves_bytes(shape: Shape, card: Card) -> bool:
+    """Whether the floor is the traffic of main memory: no kernel can have less."""
+    traffic_us = shape.moved_bytes / (card.peak_gb_s * 1e3) if card.peak_gb_s > 0 else 0.0
+    cached = shape.moved_bytes <= card.cache_mib * 2**20
+    return not cached and traffic_us >= (shape.floor_us or 0.0)

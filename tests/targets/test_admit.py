@@ -162,6 +162,15 @@ def test_baseline_at_the_floor_leaves_no_headroom() -> None:
     assert "baseline below the floor at 'full': cached, or a wrong count" in below.marks
 
 
+def test_a_product_near_the_librarys_own_peak_is_marked_not_refused() -> None:
+    """The peak was measured with the library's product: near it a kernel may still win."""
+    text = source("self.fc(x)", "torch.randn(512, 1024)", "self.fc = nn.Linear(1024, 1024)")
+    floor = 2 * 512 * 1024 * 1024 / 0.1e6
+    found = admitted(text, at(floor * 1.05))
+    assert found.admitted, found.reason
+    assert "baseline within 10% of the library's own peak: little headroom" in found.marks
+
+
 def test_seeing_operator_sees_every_planted_fault() -> None:
     """The built-in softmax shows tails, scale, sign and lower precision."""
     path = Path(__file__).parents[2] / "data" / "operators" / "softmax.py"
