@@ -5,10 +5,12 @@ import time
 import pytest
 import torch
 
+from data.errors import MachineError
 from data.records import RunStatus
+from targets.remote.allowance import Allowance
 from targets.remote.check import same
 from targets.remote.output import SideFault
-from tests.targets.rig import Rig
+from tests.targets.rig import SECONDS, Rig
 
 WRAP = """
 import ctypes, os, signal, sys, time, torch
@@ -120,3 +122,29 @@ c._describe = lambda *_: [place]
         with pytest.raises(SideFault) as fault:
             side.read(side.call()[0])
     assert fault.value.fault.status is RunStatus.FORGED
+
+
+def test_a_hang_on_a_slow_judge_is_still_a_hang(rig: Rig) -> None:
+    """Time is up because the judge was slow, but the child let it wait longer than any call may."""
+    for call_s, blamed in ((0.5, SideFault), (30.0, MachineError)):
+        with rig.side(call_s=call_s) as side:
+            side.load(WRAP.format(body="time.sleep(600)"))
+            side.construct([], {})
+            side.inputs([[torch.ones(4)]])
+            side.allowance = Allowance(SECONDS)
+            side.allowance._over = time.monotonic() + 1.0
+            with pytest.raises(blamed):
+                side.call(first=True)
+
+
+def test_what_a_child_waited_for_is_counted_before_blame(rig: Rig) -> None:
+    """The last wait belongs to the child's time too."""
+    with rig.side() as side:
+        side.load(WRAP.format(body="time.sleep(600)"))
+        side.construct([], {})
+        side.inputs([[torch.ones(4)]])
+        side.allowance = Allowance(1.0)
+        side.allowance._over = time.monotonic() + 0.95
+        with pytest.raises(SideFault) as fault:
+            side.call(first=True)
+    assert fault.value.fault.status is RunStatus.TIMED_OUT
