@@ -10,7 +10,6 @@ from data.records import Card, MeasureJob, Policy
 from targets.remote import inherited
 from targets.remote.accelerator import HOST, Kind
 from targets.remote.allowance import Allowance
-from targets.remote.compiler import library_folder
 from targets.remote.nursery import Nursery
 from targets.remote.operator import LoadedOperator
 from targets.remote.output import SideFault
@@ -47,6 +46,8 @@ class Bench:
     kind: Kind = HOST
     kept: Path | None = None
     """What the candidate's first child has built at run time, for its later ones alone."""
+    own: Path | None = None
+    """The compiled kernels of the candidate and of its parent; None where none were recorded."""
     nursery: Nursery = field(default_factory=Nursery)
     pids: list[int] = field(default_factory=list)
     """Of all children so far."""
@@ -65,32 +66,38 @@ class Bench:
     def close(self) -> None:
         """Ends children that nobody took, forgets what the candidate has built."""
         self.nursery.close()
-        if self.kept is not None:
-            shutil.rmtree(self.kept, ignore_errors=True)
+        for folder in (self.kept, self.own):
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def inherit(self, side: Side) -> None:
         """Later children of the candidate start with what this one has compiled."""
         if self.kept is not None:
             inherited.collect(side.child.home, self.kept)
 
-    def expect(self, *, candidates: int, baselines: int = 0, baseline: str = "") -> None:
+    def expect(
+        self, *, candidates: int, baselines: int = 0, baseline: str = "", ghost: Path | None = None
+    ) -> None:
         """So many children will be asked for soon; on the host one is made in no time."""
         if not self.kind.maps_answers:
             return
         for view, count in (
             (self._view(CANDIDATE), candidates),
             (self._view(baseline or EAGER), baselines),
+            (self._view(CANDIDATE, ghost), int(ghost is not None)),
         ):
             self.nursery.order(view, lambda view=view: self._child(view), count)  # type: ignore[misc]  # bound now
 
-    def candidate(self, source: str, *, watched: bool = False) -> Side:
-        """A child that has executed the candidate's source. Raises SideFault."""
-        folder = library_folder(self.cache, self.job.device)
-        side = self._side(CANDIDATE)
+    def candidate(self, source: str, *, watched: bool = False, ghost: Path | None = None) -> Side:
+        """A child that has executed the candidate's source. Raises SideFault.
+
+        From `ghost` it loads kernels that do nothing.
+        """
+        side = self._side(CANDIDATE, ghost)
         try:
             if watched:
                 side.watch()
-            side.load(source, folder=folder if folder.exists() else None, kept=self.kept)
+            side.load(source, folder=ghost or self.own, kept=self.kept)
         except BaseException:
             side.close()
             raise
@@ -106,11 +113,11 @@ class Bench:
             raise
         return side
 
-    def _view(self, name: str) -> View:
+    def _view(self, name: str, ghost: Path | None = None) -> View:
         """What a child of this name sees beside the system's files."""
         compiled = name == COMPILED
         readable = {
-            CANDIDATE: (library_folder(self.cache, self.job.device), self.kept),
+            CANDIDATE: (ghost or self.own, self.kept),
             COMPILED: (self.cache / WARM,),
         }
         return View(
@@ -119,8 +126,8 @@ class Bench:
             nodes=self.kind.nodes(),
         )
 
-    def _side(self, name: str) -> Side:
-        view = self._view(name)
+    def _side(self, name: str, ghost: Path | None = None) -> Side:
+        view = self._view(name, ghost)
         side = self.nursery.take(view, lambda: self._child(view))
         side.name = name
         side.allowance = self.candidates if name == CANDIDATE else self.baselines

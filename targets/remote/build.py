@@ -1,7 +1,7 @@
 """A candidate's build: import in record mode, then each recorded source compiled by content.
 
 Both happen behind the walls and need no device; the run phase loads the libraries from
-`compiler.library_folder(cache)`. A candidate that does not use the launcher builds
+a folder of the candidate's own (`products.py`). A candidate that does not use the launcher builds
 when it is imported, in the run phase: route `one-phase`.
 """
 
@@ -25,6 +25,7 @@ from targets import TARGETS
 from targets.base import Target
 from targets.remote import kforge_launch, strays
 from targets.remote.compiler import Compiled, compiled
+from targets.remote.products import keep_list
 from targets.remote.sandbox import Limits
 from targets.remote.walled import Ended, walled
 
@@ -60,6 +61,7 @@ def build(
     recorded = _for_device(record(source), target, device)
     if recorded.fault is not None:
         return _failed_import(recorded.fault, started)
+    keep_list(cache, device, source, recorded.sources)
     if not recorded.sources:
         return BuildResult(ok=True, route="one-phase", seconds=_since(started))
     done = [compiled(cache, device, language, text) for language, text in recorded.sources]

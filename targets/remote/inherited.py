@@ -18,21 +18,23 @@ CACHES = (".triton/cache", ".cache/torch_extensions")
 """Below the child's home."""
 FILES, BYTES = 2000, 128 << 20
 FOLDER = "kept"
-"""In the judge's cache: one folder a job, emptied when a judge starts."""
+"""In the judge's cache: folders of jobs that run, each named after its process."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def folder(cache: Path) -> Path:
-    """A new one, for one candidate."""
+    """A new one, for one candidate of this process."""
     (cache / FOLDER).mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=cache / FOLDER))
+    made = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=cache / FOLDER))
     made.chmod(0o755)  # a child may be another user
     return made
 
 
 def sweep(cache: Path) -> None:
-    """Removes what jobs left that were killed."""
-    shutil.rmtree(cache / FOLDER, ignore_errors=True)
+    """Removes what jobs left that were killed; another judge may work in the same cache."""
+    for left in (cache / FOLDER).glob("*"):
+        if not Path("/proc", left.name.partition("-")[0]).exists():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def collect(home: str, to: Path) -> None:

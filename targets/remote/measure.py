@@ -16,14 +16,15 @@ from data.verdict import REVIEW_ABOVE
 from targets.remote import hygiene, inherited
 from targets.remote.accelerator import kind_of_device
 from targets.remote.allowance import Allowance
+from targets.remote.authorship import Authorship, authorship, ghost_of
 from targets.remote.baseline import choose, known, processor
 from targets.remote.bench import EAGER, Bench
-from targets.remote.check import Check, read
-from targets.remote.draws import OFFICIAL_DRAW, SMALL, draw
+from targets.remote.check import Check
+from targets.remote.draws import SMALL
 from targets.remote.heap import keep_pages
-from targets.remote.numerics import compare, expected, hollow
 from targets.remote.operator import LoadedOperator
 from targets.remote.output import SideFault
+from targets.remote.products import gathered
 from targets.remote.roofline import floor_us
 from targets.remote.sizing import sizes
 from targets.remote.timing import Race
@@ -39,8 +40,7 @@ MIDDLE = 20_000
 class _Findings:
     """What is known so far."""
 
-    ops: tuple[str, ...] = ()
-    authored: bool | None = None
+    work: Authorship = field(default_factory=Authorship)
     timings: tuple[Timing, ...] = ()
     review: list[str] = field(default_factory=list)
     isolation: str = ""
@@ -65,6 +65,7 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         zygote=zygote,
         cache=cache,
         kept=inherited.folder(cache),
+        own=gathered(cache, job.device, _sources(job)),
         deadline=began + job.deadline_s,
         seed=seed,
         candidates=Allowance(job.deadline_s),
@@ -85,14 +86,19 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         detail=detail,
         draws=tuple(check.draws),
         timings=found.timings if status is RunStatus.RAN else (),
-        library_ops=found.ops,
-        authored=found.authored,
-        review=tuple(found.review + check.notes),
+        library_ops=found.work.ops,
+        authored=found.work.authored,
+        review=(*found.work.review, *found.review, *check.notes),
         isolation=found.isolation,
         environment={**_environment(), **found.device},
         log=_cut(found.log),
         seconds=time.monotonic() - began,
     )
+
+
+def _sources(job: MeasureJob) -> list[str]:
+    """The candidate, and what it is compared with beside the baseline."""
+    return [job.source] if job.parent_source is None else [job.source, job.parent_source]
 
 
 def _status(bench: Bench, check: Check, found: _Findings) -> tuple[RunStatus, str]:
@@ -115,42 +121,24 @@ def _judge(bench: Bench, check: Check, found: _Findings) -> None:
             side.close()
             found.log = side.child.log()
     shapes = _timed(bench) if bench.job.pairs > 0 else []
-    _expect(bench, shapes)
-    _trace(bench, found)
+    with ghost_of(bench) as ghost:
+        _expect(bench, shapes, ghost)
+        found.work = authorship(bench, ghost)
     if bench.job.pairs > 0:
         found.timings = tuple(t for shape in shapes if (t := _time(bench, shape, found)))
 
 
-def _expect(bench: Bench, shapes: Sequence[str]) -> None:
+def _expect(bench: Bench, shapes: Sequence[str], ghost: Path | None) -> None:
     """Orders the children of the trace and of the first pair: a context takes 0.2 s at best."""
     form = known(bench, shapes[0]) if shapes else None
     count = 1 if form else 0
     sides = 1 if bench.job.parent_source is None else 2
     bench.expect(
-        candidates=1 + count * sides, baselines=count, baseline=form.name if form else EAGER
+        candidates=1 + count * sides,
+        baselines=count,
+        baseline=form.name if form else EAGER,
+        ghost=ghost,
     )
-
-
-def _trace(bench: Bench, found: _Findings) -> None:
-    """Library operators, and whether own code reaches the output, in a child of its own."""
-    shape = SMALL if SMALL in bench.loaded.shapes else bench.loaded.official
-    example = draw(bench.loaded, shape, OFFICIAL_DRAW, bench.seed + 3)
-    exp = expected(bench.loaded, example, bench.job.contract)
-    try:
-        with bench.candidate(bench.job.source, watched=True) as side:
-            side.construct(bench.loaded.init_args(shape), example.state)
-            side.inputs([example.inputs])
-            if side.kind.maps_answers:
-                side.outputs_to(hollow(exp), 1)
-            places, found.ops, authored = side.trace()
-            if exp is not None:
-                right = compare(exp, read(side, places, exp), bench.job.contract)
-                if not right.ok:
-                    found.review.append(f"the watched call was wrong: {right.located}")
-                    return
-            found.authored = authored
-    except SideFault as fault:
-        found.review.append(f"its work could not be traced: {fault}"[:300])
 
 
 def _timed(bench: Bench) -> list[str]:

@@ -6,6 +6,8 @@ The keeper (`warm.py`) makes them, the child enters: see `ladder.py` for the run
 import os
 import resource
 import signal
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +81,15 @@ def environment(cache: Path) -> dict[str, str]:
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # else asking whether there is a device spoils forks
         **_ALLOCATOR,
     }
+
+
+def whom(rung: Rung, *, trusted: bool, paths: Sequence[str] = ()) -> User | None:
+    """Whom a child will be on this host, if it has to reach `paths` too; None: who we are.
+
+    A root of its own shows a user what lies in folders that it could not pass.
+    """
+    reached = (sys.prefix, sys.base_prefix, *root.packages(), *paths)
+    return users.spare(trusted=trusted, paths=() if rung.namespaces else reached)
 
 
 def die_with_parent(parent: int) -> None:

@@ -17,7 +17,7 @@ from targets.remote import foreign
 from targets.remote.accelerator import HOST, Kind
 from targets.remote.allowance import Allowance
 from targets.remote.arena import Arena, pack
-from targets.remote.channel import Closed, Late, Malformed
+from targets.remote.channel import Closed, Frame, Late, Malformed
 from targets.remote.ending import ended, forged, raised
 from targets.remote.gate import QUEUE_S, Gate
 from targets.remote.offspring import Child
@@ -198,9 +198,12 @@ class Side:
         """Every ATen call of the child is seen from now on; before `load`."""
         self._ask({"op": "watch"})
 
-    def trace(self) -> tuple[list[Output], tuple[str, ...], bool]:
-        """A watched call: its outputs, library operators, whether own code reaches the output."""
-        answer = self._ask({"op": "trace", "set": 0}, first=True)
+    def trace(self, *, bounded: bool = False) -> tuple[list[Output], tuple[str, ...], bool]:
+        """A watched call: its outputs, library operators, whether own code reaches the output.
+
+        Bounded, it may take no longer than any later call.
+        """
+        answer = self._ask({"op": "trace", "set": 0}, first=not bounded)
         try:
             ops = tuple(str(o) for o in answer["ops"])
             return self.read_answer(answer), ops, answer["authored"] is True
@@ -299,22 +302,29 @@ class Side:
     def _received(self, limit_s: float, failed: RunStatus = RunStatus.CRASHED) -> dict[str, Any]:
         began = time.monotonic()
         try:
-            frame = self.child.channel.receive(began + min(limit_s, self.allowance.left_s))
+            frame = self._frame(limit_s)
         except Late as error:
             raise self._late(time.monotonic() - began) from error
         except Closed as error:
             raise ended(self.child) from error
         except Malformed as error:
             raise forged(str(error)) from error
-        finally:
-            self.allowance.spend(time.monotonic() - began)
         if "error" in frame.header:
             raise raised(frame.header["error"], failed)
         return frame.header
 
+    def _frame(self, limit_s: float) -> Frame:
+        """What comes within the limit and the allowance, which pays for the wait in any case."""
+        began = time.monotonic()
+        try:
+            return self.child.channel.receive(began + min(limit_s, self.allowance.left_s))
+        finally:
+            self.allowance.spend(time.monotonic() - began)
+
     def _late(self, waited: float) -> Exception:
+        """A child that let us wait as long as no call may take hangs, however slow we were."""
         self.child.kill()
-        if self.allowance.wasted:
+        if waited < self._call_s and self.allowance.wasted:
             return MachineError("the judge itself is too slow here: its own work took the time")
         detail = f"no answer within {waited:.1f} s; the process was killed"
         return SideFault(RunStatus.TIMED_OUT, detail)

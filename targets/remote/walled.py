@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data.errors import MachineError
-from targets.remote import sandbox
+from targets.remote import sandbox, users
 from targets.remote.cgroup import PREFIX, Group
 from targets.remote.channel import close_all_but
-from targets.remote.ladder import OPTION, accepted
-from targets.remote.sandbox import Limits, View, Walls
+from targets.remote.ladder import OPTION, Rung, accepted
+from targets.remote.sandbox import Limits, View, Walls, whom
 
 KEPT = 4 << 20
 """Bytes of the log and of the answer that are read; the rest is dropped."""
@@ -49,7 +49,7 @@ def walled(action: Callable[[int], None], folder: Path, limits: Limits) -> Ended
     import torch  # noqa: F401 (the walls look for its folder: once here, not in each child)
 
     for rung in accepted(os.environ.get(OPTION)):
-        walls = Walls(rung, limits, View(writable=(str(folder),), room=str(folder)), None)
+        walls = _walls(rung, folder, limits)
         ended = _once(lambda: action(3), folder, limits, walls)
         if ended.answer.startswith(READY):
             return Ended(
@@ -60,6 +60,13 @@ def walled(action: Callable[[int], None], folder: Path, limits: Limits) -> Ended
                 out_of_memory=ended.out_of_memory,
             )
     raise MachineError(f"a build process could not be shut in: {ended.log[-200:].strip()}")
+
+
+def _walls(rung: Rung, folder: Path, limits: Limits) -> Walls:
+    """Those of a candidate, as its user, who is given the folder."""
+    user = whom(rung, trusted=False, paths=[str(folder.parent)])
+    users.own(folder, os.getuid() if user is None else user.uid)
+    return Walls(rung, limits, View(writable=(str(folder),), room=str(folder)), user)
 
 
 def _once(action: Callable[[], None], folder: Path, limits: Limits, walls: Walls) -> Ended:
@@ -140,12 +147,14 @@ def _live(action: Callable[[], None], folder: Path, walls: Walls, pipes: tuple[i
     """The child: walls first, then the function; never returns."""
     try:
         log, answer = pipes
+        parent = os.getppid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.dup2(answer, 3)
         close_all_but((0, 1, 2, 3, *walls.descriptors))
         walls.enclose()
+        sandbox.die_with_parent(parent)
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(ENVIRONMENT)

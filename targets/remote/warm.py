@@ -22,11 +22,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from targets.remote import root, sandbox, users
+from targets.remote import sandbox, users
 from targets.remote.channel import Channel, ChannelError, close_all_but
 from targets.remote.ladder import Rung
 from targets.remote.processes import descendants, send
-from targets.remote.sandbox import Limits, View, Walls
+from targets.remote.sandbox import Limits, View, Walls, whom
 from targets.remote.strays import ROOM
 
 PROBE = Limits(memory_bytes=1 << 30, seconds=10.0, tmpfs_bytes=1 << 20)
@@ -112,7 +112,7 @@ def _holds(rung: Rung, faults: list[str]) -> bool:
         code = 1
         try:
             with _room(rung) as room:
-                walls = Walls(rung, PROBE, View(room=room), _user(rung, trusted=False))
+                walls = Walls(rung, PROBE, View(room=room), whom(rung, trusted=False))
                 walls.separate()
                 inner = os.fork()
                 if inner == 0:
@@ -179,16 +179,10 @@ def _keep(
     os._exit(0)
 
 
-def _user(rung: Rung, *, trusted: bool) -> users.User | None:
-    """A root of its own shows a user what lies in folders that it could not pass."""
-    paths = () if rung.namespaces else (sys.prefix, sys.base_prefix, *root.packages())
-    return users.spare(trusted=trusted, paths=paths)
-
-
 def _walls(rung: Rung, asked: dict[str, Any], room: str) -> tuple[Walls, int]:
     """The walls, and whom the child will be on this host."""
     view = View(**{key: tuple(value) for key, value in asked["view"].items() if value}, room=room)
-    user = _user(rung, trusted=bool(view.writable))
+    user = whom(rung, trusted=bool(view.writable))
     if room and user is not None:
         os.chown(room, user.uid, user.uid)
     return Walls(rung, Limits(**asked["limits"]), view, user), user.uid if user else os.getuid()
