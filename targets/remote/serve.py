@@ -25,6 +25,8 @@ from data.errors import MachineError
 from data.records import Contract, Device, MeasureJob, Operator
 from targets.remote import peaks
 from targets.remote.fork import Fork, fork, kill_group
+from targets.remote.processes import reap
+from targets.remote.sandbox import adopt_orphans
 
 if TYPE_CHECKING:
     from targets.remote.zygote import Zygote
@@ -248,8 +250,10 @@ def serve(prepare: Callable[[], Context], ops: Mapping[str, Op]) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     waker = _wake_on_signals()
+    adopt_orphans()  # of jobs that are killed, and of a bubblewrap that is
     server = Server(context=prepare(), requests=requests, answers=answers, waker=waker, ops=ops)
     server.run()
+    reap()
 
 
 def _wake_on_signals() -> int:

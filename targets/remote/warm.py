@@ -25,7 +25,7 @@ from typing import Any
 from targets.remote import sandbox, users
 from targets.remote.channel import Channel, ChannelError, close_all_but
 from targets.remote.ladder import Rung
-from targets.remote.processes import descendants, send
+from targets.remote.processes import reap, send
 from targets.remote.sandbox import Limits, View, Walls, whom
 from targets.remote.strays import ROOM
 
@@ -172,7 +172,7 @@ def _keep(
                 os.close(fd)
             control.send({"rung": rung, "user": user, "room": room})
             status = _wait(pid, connection)
-            _reap()
+            reap()
         control.send({"status": status})
     except (ChannelError, OSError) as error:
         print(f"keeper: {error}", file=sys.stderr, flush=True)
@@ -222,19 +222,6 @@ def _wait(pid: int, connection: socket.socket) -> int:
         send(pid, signal.SIGKILL)
     os.close(handle)
     return os.waitpid(pid, 0)[1]
-
-
-def _reap() -> None:
-    """Kills descendants that outlived the child until none is left."""
-    me = os.getpid()
-    while True:
-        for pid in descendants(me)[1:]:
-            send(pid, signal.SIGKILL)
-        try:
-            while os.waitpid(-1, 0):
-                pass
-        except ChildProcessError:
-            return
 
 
 if __name__ == "__main__":
