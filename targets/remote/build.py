@@ -27,6 +27,7 @@ from targets.remote import kforge_launch, strays
 from targets.remote.compiler import Compiled, compiled
 from targets.remote.products import keep_list
 from targets.remote.sandbox import Limits
+from targets.remote.scrub import scrub
 from targets.remote.walled import Ended, walled
 
 RECORD = Limits(memory_bytes=2 << 30, seconds=60.0, tmpfs_bytes=256 << 20)
@@ -126,7 +127,7 @@ def _read(ended: Ended, source: str) -> Recorded:
     try:
         answer = json.loads(ended.answer)
         if "type" in answer:
-            message = f"{answer['type']}: {answer['message']}"
+            message = scrub(f"{answer['type']}: {answer['message']}")
             return _fault(message, answer["line"], source)
         sources = decode(tuple[tuple[str, ...], ...], answer["sources"])
     except (ValueError, TypeError, KeyError):

@@ -5,6 +5,7 @@ from typing import Any
 from data.records import RunStatus
 from targets.remote.offspring import Child
 from targets.remote.output import SideFault
+from targets.remote.scrub import scrub
 
 
 def raised(told: Any, failed: RunStatus) -> SideFault:
@@ -12,7 +13,7 @@ def raised(told: Any, failed: RunStatus) -> SideFault:
     if not isinstance(told, dict):
         return forged("an error that is none")
     kind, message, trace = (str(told.get(k, ""))[:4100] for k in ("type", "message", "trace"))
-    text = f"{kind}: {message}" + (f" ({trace})" if trace else "")
+    text = scrub(f"{kind}: {message}" + (f" ({trace})" if trace else ""))
     if kind in ("MemoryError", "OutOfMemoryError") or "can't allocate memory" in message:
         return SideFault(RunStatus.OUT_OF_MEMORY, text)
     return SideFault(failed, text)

@@ -63,6 +63,22 @@ def test_an_import_error_shows_the_candidates_line(rig: Rig) -> None:
     assert "line 2: import no_such_module" in fault.value.fault.detail
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise RuntimeError(str(dict(os.environ)))",
+        "raise RuntimeError(repr(open('/proc/self/environ', 'rb').read()))",
+        "raise RuntimeError(str([*os.environ.items()]))",
+    ],
+)
+def test_an_exception_shows_no_environment(rig: Rig, body: str) -> None:
+    """Not even the child's own, which holds no secret: it tells where the judge lives."""
+    with rig.side() as side, pytest.raises(SideFault) as fault:
+        side.load(f"import os\n{body}\n")
+    assert "RuntimeError" in fault.value.fault.detail
+    assert not [w for w in ("/usr/bin", "C.UTF-8", "inductor") if w in fault.value.fault.detail]
+
+
 def test_names_of_parameters_are_strict(rig: Rig) -> None:
     """A parameter left out or renamed is found before anything runs."""
     source = "from torch import nn\nclass ModelNew(nn.Linear):\n    pass"
