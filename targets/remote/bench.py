@@ -117,7 +117,7 @@ class Bench:
         """What a child of this name sees beside the system's files."""
         compiled = name == COMPILED
         readable = {
-            CANDIDATE: (ghost or self.own, self.kept),
+            CANDIDATE: (ghost or self.own, self.kept, self.cache / WARM),
             COMPILED: (self.cache / WARM,),
         }
         return View(

@@ -64,10 +64,12 @@ class Errand:
             left = [*descendants(os.getpid())]
         assert not left, f"processes are left: {left}"
         assert self.token not in done.stdout + done.stderr
+        assert "\x1b" not in done.stdout + done.stderr, "a candidate writes to the terminal"
         self._clean(before)
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         assert [a["candidate"] for a in answers] == [self._file(c.name) for c in given], done.stderr
         assert all(tuple(a) == KEYS for a in answers)
+        assert all(str(a["reason"]).isprintable() for a in answers)
         assert done.returncode == status([str(a["verdict"]) for a in answers]), done.stderr
         return answers
 
@@ -117,7 +119,7 @@ def descendants(pid: int) -> Iterator[tuple[int, str]]:
     waiting = [p for p in parents.get(pid, []) if "targets.remote.warm" not in _command(p)]
     while waiting:
         found = waiting.pop()
-        yield found, _command(found)
+        yield found, _command(found) or Path(f"/proc/{found}/stat").read_text()[:40]
         waiting += parents.get(found, [])
 
 
