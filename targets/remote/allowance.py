@@ -1,6 +1,8 @@
 """The time that a child may take: only what the judge waits for it counts."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 OVERTIME_S = 40.0
 """Wall time that a slow judge may add, below the minute that its caller adds to a deadline."""
@@ -25,3 +27,12 @@ class Allowance:
     def spend(self, seconds: float) -> None:
         """The judge waited for so long."""
         self._waited += seconds
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The time inside is spent, however it ends."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spend(time.monotonic() - began)

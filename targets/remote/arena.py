@@ -108,6 +108,13 @@ class Arena:
         ends = [p.offset + p.span * dtype_of(p.dtype).itemsize for p in self.places]
         return list(zip([0, *ends], [*starts, self.size], strict=True))
 
+    def fits(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether the tensors here have these forms, so that new contents can overwrite them."""
+        return len(tensors) == len(self.tensors) and all(
+            a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()
+            for a, b in zip(self.tensors, tensors, strict=True)
+        )
+
     def fenced(self) -> bool:
         """Whether nothing was written beside the tensors."""
         flat = self.memory.flat

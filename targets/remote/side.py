@@ -17,7 +17,7 @@ from targets.remote import foreign
 from targets.remote.accelerator import HOST, Kind
 from targets.remote.allowance import Allowance
 from targets.remote.arena import Arena, pack
-from targets.remote.channel import Closed, Frame, Late, Malformed
+from targets.remote.channel import Closed, Late, Malformed
 from targets.remote.ending import ended, forged, raised
 from targets.remote.gate import QUEUE_S, Gate
 from targets.remote.offspring import Child
@@ -95,7 +95,7 @@ class Side:
         """Input sets in shared memory. Sets of the same form overwrite those before, in place."""
         tensors: list[torch.Tensor] = []
         args = [[pack(a, tensors) for a in s] for s in sets]
-        if self.arena is not None and args == self.args and self._fits(tensors):
+        if self.arena is not None and args == self.args and self.arena.fits(tensors):
             for mine, new in zip(self.arena.tensors, tensors, strict=True):
                 mine.copy_(new)
             self.kind.wait()
@@ -269,13 +269,6 @@ class Side:
             raise forged(f"outputs that are none ({error})") from error
         return [replace(o, slot=k) for k, o in enumerate(told)] if self.kind.maps_answers else told
 
-    def _fits(self, tensors: Sequence[torch.Tensor]) -> bool:
-        assert self.arena is not None
-        return len(tensors) == len(self.arena.tensors) and all(
-            a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()
-            for a, b in zip(self.arena.tensors, tensors, strict=True)
-        )
-
     def _ask_with(self, header: dict[str, Any], arena: Arena) -> dict[str, Any]:
         answer = self._ask({**header, "arena": arena.header()}, fds=(arena.fd,), first=True)
         if arena is not self.arena and arena is not self.slots:
@@ -302,7 +295,8 @@ class Side:
     def _received(self, limit_s: float, failed: RunStatus = RunStatus.CRASHED) -> dict[str, Any]:
         began = time.monotonic()
         try:
-            frame = self._frame(limit_s)
+            with self.allowance.waiting():
+                frame = self.child.channel.receive(began + min(limit_s, self.allowance.left_s))
         except Late as error:
             raise self._late(time.monotonic() - began) from error
         except Closed as error:
@@ -312,14 +306,6 @@ class Side:
         if "error" in frame.header:
             raise raised(frame.header["error"], failed)
         return frame.header
-
-    def _frame(self, limit_s: float) -> Frame:
-        """What comes within the limit and the allowance, which pays for the wait in any case."""
-        began = time.monotonic()
-        try:
-            return self.child.channel.receive(began + min(limit_s, self.allowance.left_s))
-        finally:
-            self.allowance.spend(time.monotonic() - began)
 
     def _late(self, waited: float) -> Exception:
         """A child that let us wait as long as no call may take hangs, however slow we were."""
