@@ -9,6 +9,7 @@ processes busy meanwhile.
 import argparse
 import math
 import multiprocessing
+import os
 import secrets
 import statistics
 import sys
@@ -108,8 +109,14 @@ def main(names: list[str], times: int, load: int) -> int:
         zygote = Zygote(Path(folder))
         try:
             for operator in find(names):
+                began, before = time.monotonic(), os.getloadavg()[0]
                 runs = [timed(operator, zygote, Path(folder)) for _ in range(times)]
                 good &= said(operator.name, runs)
+                print(
+                    f"{'':16} {(time.monotonic() - began) / times:.1f} s a run; "
+                    f"load {before:.1f} before, {os.getloadavg()[0]:.1f} after",
+                    flush=True,
+                )
         finally:
             zygote.close()
     return 0 if good else 1

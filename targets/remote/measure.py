@@ -13,7 +13,7 @@ import torch
 from data.errors import MachineError
 from data.records import Card, MeasureJob, RunResult, RunStatus, Timing
 from data.verdict import REVIEW_ABOVE
-from targets.remote import hygiene, inherited
+from targets.remote import hygiene, inherited, neighbours
 from targets.remote.accelerator import kind_of_device
 from targets.remote.allowance import Allowance
 from targets.remote.authorship import Authorship, authorship, ghost_of
@@ -27,6 +27,7 @@ from targets.remote.output import SideFault
 from targets.remote.products import gathered
 from targets.remote.roofline import floor_us
 from targets.remote.sizing import sizes
+from targets.remote.solo import impossible, solo_us
 from targets.remote.timing import Race
 from targets.remote.zygote import Zygote
 
@@ -54,7 +55,7 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
 
     Without the device's measured peaks in `card` no floor is known.
     """
-    began = time.monotonic()
+    began, before = time.monotonic(), neighbours.seen()
     keep_pages()
     seed = secrets.randbelow(1 << 31) if job.seed is None else job.seed
     torch.set_num_threads(len(os.sched_getaffinity(0)))
@@ -90,7 +91,7 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         authored=found.work.authored,
         review=(*found.work.review, *found.review, *check.notes),
         isolation=found.isolation,
-        environment={**_environment(), **found.device},
+        environment={**_environment(), **neighbours.since(before), **found.device},
         log=_cut(found.log),
         seconds=time.monotonic() - began,
     )
@@ -162,11 +163,36 @@ def _time(bench: Bench, shape: str, found: _Findings) -> Timing | None:
     race = Race(bench, shape, choice)
     timing = race.run(_floor_us(bench, shape))
     found.review += race.notes
-    if timing is not None and timing.ratio > REVIEW_ABOVE:
-        found.review.append(f"shape {shape}: {timing.ratio:.1f}x over {timing.baseline}")
-    if timing is not None and _implausible(timing):
-        found.review.append(f"shape {shape}: {timing.candidate_us:.0f} us is below the floor")
+    if timing is not None and (doubt := _doubt(timing)):
+        again = "" if bench.kind.maps_answers else f"; {_again(race, timing)}"
+        found.review.append(f"shape {shape}: {doubt}{again}")
     return timing
+
+
+def _doubt(timing: Timing) -> str:
+    """Why a time is hard to believe; empty where it is not."""
+    if timing.ratio > REVIEW_ABOVE:
+        return f"{timing.ratio:.1f}x over {timing.baseline}"
+    return f"{timing.candidate_us:.0f} us is below the floor" if _implausible(timing) else ""
+
+
+def _again(race: Race, timing: Timing) -> str:
+    """What the candidate takes alone. Raises SideFault where its bytes could not be moved so."""
+    alone = solo_us(race)
+    need = None if timing.warm else _bytes_us(race.bench, race.shape)
+    if impossible(timing.candidate_us, alone, need):
+        times = f"{timing.candidate_us:.0f} us a call, {alone:.0f} alone"
+        detail = f"shape {race.shape}: {times}: its bytes cannot be moved in less than {need:.0f}"
+        raise SideFault(RunStatus.FORGED, detail)
+    return f"alone and verified {alone:.0f} us a call"
+
+
+def _bytes_us(bench: Bench, shape: str) -> float | None:
+    """What moving the bytes takes; None where the operator does not say which must be moved."""
+    moved = bench.loaded.moved_bytes(shape)
+    if bench.card is None or moved is None:
+        return None
+    return floor_us(None, moved, bench.card, bench.job.contract, dtype="float32")
 
 
 def _implausible(timing: Timing) -> bool:

@@ -43,7 +43,7 @@ from targets.remote.pairs import (
 from targets.remote.processes import minor_faults
 from targets.remote.side import Side
 from targets.remote.stopwatch import Answer, Given, time_message, time_null
-from targets.remote.warming import queueable, warm_up
+from targets.remote.warming import burst, queueable, warm_up
 
 CLEARLY_SLOWER = 0.8
 ENOUGH_SLOW = 3
@@ -74,6 +74,9 @@ class Race:
         self._page_s = page_seconds()
         self._full = {0, self._random.randrange(max(1, bench.job.pairs))}
         """Pairs in which the known content is verified in full."""
+        on_host = not bench.kind.maps_answers
+        self._worn = max(self._full) if bench.job.thorough and on_host else None
+        """The pair before which a random number of calls is made."""
 
     def _example(self) -> list[torch.Tensor]:
         """The form of an answer; [] where a Python value among them must stay where it is."""
@@ -91,9 +94,13 @@ class Race:
             else:
                 pairs = self._pairs()
         finally:
-            for arena in self._arenas.values():
-                arena.free()
+            self.free()
         return self._timing(pairs, floor_us) if pairs else None
+
+    def free(self) -> None:
+        """Memory of the input sets."""
+        while self._arenas:
+            self._arenas.popitem()[1].free()
 
     def _pairs(self) -> list[PairTimes]:
         pairs: list[PairTimes] = []
@@ -169,7 +176,9 @@ class Race:
                 if self._core is not None:
                     pin(side.child.pid, self._core)
                 with self._blamed(side.name):
-                    warm_up(side, self.form, self._fresh)
+                    call_s = warm_up(side, self.form, self.fresh)
+                    if number == self._worn:
+                        side.loop(burst(call_s, self._random))
                     self._queue(side)
                 side.freeze()
                 self._stood[side.name] = side.child.cpu_ns()
@@ -185,7 +194,7 @@ class Race:
     def _queue(self, side: Side) -> None:
         """Batches that every side can launch ahead; none where one of them cannot."""
         if self._ahead:
-            calls = queueable(side, self.form.batch, self._fresh)
+            calls = queueable(side, self.form.batch, self.fresh)
             self._ahead = calls > 0
             self.form = replace(self.form, batch=calls) if calls else self._whole
 
@@ -203,10 +212,11 @@ class Race:
         """Fresh ones, with one call behind them."""
         names = [self.choice.name, CANDIDATE]
         names += [PARENT] if self.bench.job.parent_source is not None else []
-        makers = [partial(self._ready, name) for name in names]
+        makers = [partial(self.ready, name) for name in names]
         return together(stack, makers, at_once=self.bench.kind.maps_answers)
 
-    def _ready(self, name: str) -> Side:
+    def ready(self, name: str) -> Side:
+        """A fresh side, with one call behind it. Raises SideFault for the candidate's."""
         with self._blamed(name):
             side = self._begun(name)
             try:
@@ -256,7 +266,7 @@ class Race:
         try:
             for block in range(self.form.blocks):
                 numbers = range(block * self.form.messages, (block + 1) * self.form.messages)
-                turn = [Given(n % self.form.sets, self._fresh(self.form.batch)) for n in numbers]
+                turn = [Given(n % self.form.sets, self.fresh(self.form.batch)) for n in numbers]
                 at = known - numbers.start
                 if full and 0 <= at < len(turn):
                     turn[at].insert(self.audit.known, self._random)
@@ -277,7 +287,8 @@ class Race:
         for given, mine, theirs in zip(turn, answers[CANDIDATE], base, strict=True):
             self.audit.sampled(given.contents, mine, theirs)
 
-    def _fresh(self, calls: int) -> list[Content]:
+    def fresh(self, calls: int) -> list[Content]:
+        """Of one message."""
         return [self.contents.fresh() for _ in range(calls)]
 
     def _turn(self, side: Side, turn: Sequence[Given], times: PairTimes) -> list[Answer]:
@@ -309,6 +320,6 @@ class Race:
         """Seconds a call of messages, hand-over and sample alone."""
         side.thaw()
         side.call()
-        contents = self._fresh(self.form.batch)
+        contents = self.fresh(self.form.batch)
         taken = [time_null(side, contents) for _ in range(20)]
         return statistics.median(taken) / self.form.batch

@@ -1,6 +1,7 @@
 """What a side does before its times count."""
 
 import math
+import random
 import time
 from collections.abc import Callable
 
@@ -14,12 +15,14 @@ WARM_UP_S = 1.0
 SETTLED = 0.9
 """A message that takes more than this share of the best one before no longer gets faster."""
 FEW_FAULTS = 64
+BURST_S = 0.5
+"""Of calls before one pair of a confirmation: some go stale after so and so many (row 6)."""
 Fresh = Callable[[int], list[Content]]
 """So many contents that no side has seen."""
 
 
-def warm_up(side: Side, form: Form, fresh: Fresh) -> None:
-    """The timed messages over all input sets until they no longer get faster.
+def warm_up(side: Side, form: Form, fresh: Fresh) -> float:
+    """The timed messages over all input sets until they no longer get faster; seconds a call.
 
     Pages are part of it: a fresh heap faults on every call until it is full (7 calls of
     8,192 faults each, 19 ms instead of 4, with 256 MB of it); so as long as calls fault, on.
@@ -32,6 +35,16 @@ def warm_up(side: Side, form: Form, fresh: Fresh) -> None:
         took = time_message(side, Given(0, fresh(form.batch)), slots=form.slots).seconds
         settled = settled + 1 if took > SETTLED * best else 0
         best = min(best, took)
+    return best / form.batch
+
+
+def burst(call_s: float, rng: random.Random) -> int:
+    """How many calls: few as likely as many, in all BURST_S at most.
+
+    >>> burst(math.inf, random.Random(1)), 1 <= burst(1e-3, random.Random(1)) <= 500
+    (1, True)
+    """
+    return round(max(1.0, BURST_S / call_s) ** rng.random())
 
 
 def _touch(side: Side, form: Form, until: float) -> None:

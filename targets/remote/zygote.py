@@ -61,6 +61,8 @@ class Zygote:
             folder.mkdir(parents=True, exist_ok=True)
             if baseline is not None:
                 users.own(folder, baseline.uid)
+        if baseline is not None:  # who made the folder may have a strict umask
+            self.cache.chmod(self.cache.stat().st_mode | 0o011)
 
     def _started_in_bubblewrap(self) -> bool:
         program = bubblewrap.found()
