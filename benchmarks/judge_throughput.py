@@ -1,7 +1,8 @@
 """Candidates a minute: this judge against KernelBench's own evaluation of the same kernels.
 
-`python -m benchmarks.judge_throughput [--device cpu|cuda] [--checkout DIR] [--rounds N]` judges the
-kernels of `throughput_cases.py`, half of which fall before they are timed, in launcher form by a
+`python -m benchmarks.judge_throughput [--device cpu|cuda] [--checkout DIR] [--rounds N]
+[--cases N]` judges the kernels of `throughput_cases.py`, or some of them, half of which fall before
+they are timed, in launcher form by a
 resident judge (timed to the end, as `kforge judge` does) and in `load_inline` form by KernelBench's
 steps, a process a candidate as in its scripts (`kernelbench_eval.py`). Starting the judge and
 admitting the operators is counted apart: once a batch. Exits with 1 below the bar.
@@ -114,9 +115,14 @@ def _found(done: subprocess.CompletedProcess[str]) -> str:
     return str(json.loads(lines[-1])["found"])
 
 
-def main(kind: str, checkout: Path | None, rounds: int) -> int:
+def some(cases: list[Pair], count: int) -> list[Pair]:
+    """As many right as faulty ones."""
+    halves = [c for c in cases if c.draws_wanted], [c for c in cases if not c.draws_wanted]
+    return [c for pair in zip(*halves, strict=True) for c in pair][:count]
+
+
+def main(cases: list[Pair], kind: str, checkout: Path | None, rounds: int) -> int:
     """0 when the bar is kept."""
-    cases = pairs(kind)
     device = named("cpu", None) if kind == "cpu" else CUDA
     print("this judge, launcher form", flush=True)
     ready, mine = asyncio.run(ours(cases, device, rounds))
@@ -139,5 +145,7 @@ if __name__ == "__main__":
     parser.add_argument("--device", choices=sorted(BAR), default="cpu")
     parser.add_argument("--checkout", type=Path)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--cases", type=int, default=8)
     asked = parser.parse_args()
-    sys.exit(main(asked.device, asked.checkout, asked.rounds))
+    chosen = some(pairs(asked.device), asked.cases)
+    sys.exit(main(chosen, asked.device, asked.checkout, asked.rounds))
