@@ -11,6 +11,7 @@ import gc
 import importlib
 import json
 import os
+import platform
 import select
 import shutil
 import signal
@@ -75,6 +76,7 @@ def _warm_up() -> Callable[[Channel], None]:
     from targets.remote.accelerator import present
 
     torch.set_num_threads(1)
+    _try_vectors()
     if present():  # the compiler asks for the device, and no fork of who has asked can use it
         _in_fork(compile_once)
         from targets.remote import cuda  # noqa: F401
@@ -93,7 +95,20 @@ def _warm_up() -> Callable[[Channel], None]:
     return child.drive
 
 
-def _in_fork(action: Callable[[], None]) -> None:
+def _try_vectors() -> None:
+    """Each vector extension's trial compile in a process of its own; inductor's cache keeps them.
+
+    In turn, as inductor tries them, they are 12 of the 22 s that a cold start compiles.
+    """
+    from torch._inductor.cpu_vec_isa import supported_vec_isa_list, x86_isa_checker
+
+    here = x86_isa_checker() if platform.machine() == "x86_64" else []
+    for isa in supported_vec_isa_list[1:]:  # the first one is the compiler's own turn
+        if all(flag in here for flag in str(isa).split()):
+            _in_fork(isa.__bool__)
+
+
+def _in_fork(action: Callable[[], object]) -> None:
     """What it leaves on disk stays, what it does to this process does not; nobody waits for it."""
     warm = os.getpid()
     if os.fork() == 0:
