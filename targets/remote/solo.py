@@ -18,7 +18,7 @@ BELOW = 0.8
 
 
 def solo_us(race: Race) -> float:
-    """Microseconds a call, median; every message is verified in full. Host only. Raises SideFault."""
+    """Microseconds a call, median; all verified in full. On the host only. Raises SideFault."""
     rng, seconds = random.Random(race.bench.seed + 17), []
     try:
         with race.ready(CANDIDATE) as side:

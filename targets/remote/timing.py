@@ -10,7 +10,7 @@ import random
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -76,7 +76,6 @@ class Race:
         """Pairs in which the known content is verified in full."""
         on_host = not bench.kind.maps_answers
         self._worn = max(self._full) if bench.job.thorough and on_host else None
-        """The pair before which a random number of calls is made."""
 
     def _example(self) -> list[torch.Tensor]:
         """The form of an answer; [] where a Python value among them must stay where it is."""
@@ -88,10 +87,7 @@ class Race:
         gc.collect()
         self.bench.nursery.settle()
         try:
-            if self.bench.kind.maps_answers:
-                with left_to_sides() as self._core:
-                    pairs = self._pairs()
-            else:
+            with left_to_sides() if self.bench.kind.maps_answers else nullcontext() as self._core:
                 pairs = self._pairs()
         finally:
             self.free()
@@ -288,7 +284,6 @@ class Race:
             self.audit.sampled(given.contents, mine, theirs)
 
     def fresh(self, calls: int) -> list[Content]:
-        """Of one message."""
         return [self.contents.fresh() for _ in range(calls)]
 
     def _turn(self, side: Side, turn: Sequence[Given], times: PairTimes) -> list[Answer]:
