@@ -61,10 +61,19 @@ def stages_for(agents: Agents, machine: Machine, keep: Keep) -> Stages:
             return admission
         return await leased(machine, pair.device, partial(probe, timed=True))
 
+    built: set[str] = set()
+
+    async def compiled(operator: Operator, source: str, device: Device) -> BuildResult:
+        built.add(source)
+        return await patiently(partial(machine.build, operator, source, device))
+
     async def build(pair: Pair, candidate: Candidate) -> BuildResult:
-        return await patiently(partial(machine.build, pair.operator, candidate.source, pair.device))
+        return await compiled(pair.operator, candidate.source, pair.device)
 
     async def measure(job: MeasureJob) -> RunResult:
+        for source in filter(None, (job.source, job.parent_source)):
+            if source not in built:  # another machine did, or one whose cache was cleared
+                await compiled(job.operator, source, job.device)
         return await leased(machine, job.device, partial(machine.measure, job))
 
     return Stages(

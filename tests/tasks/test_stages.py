@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from data.errors import MachineError
 from data.records import (
@@ -93,3 +94,12 @@ async def test_a_lease_that_was_lost_is_taken_anew() -> None:
     bench = Cut()
     assert (await stages_for(Offline(0), bench, _kept).measure(JOB)).status is RunStatus.RAN
     assert (bench.leases, bench.asked) == (2, [("measure", True)])
+
+
+async def test_what_another_machine_built_is_built_before_it_is_timed() -> None:
+    """A pair has moved: its candidate and the parent were compiled on the machine that died."""
+    bench = Bench()
+    await stages_for(Offline(0), bench, _kept).measure(
+        replace(JOB, source="child", parent_source="parent")
+    )
+    assert bench.asked == [("build", False), ("build", False), ("measure", True)]
