@@ -13,7 +13,7 @@ from targets.opencl import Opencl, library, release
 INVALID_ARG_VALUE = -50
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Binary:
     """Compiled kernels, loaded when one of them is first launched."""
 
