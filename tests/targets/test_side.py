@@ -129,7 +129,7 @@ def test_a_forged_address_is_no_crash_of_the_judge(rig: Rig) -> None:
     lie = """
 import targets.remote.child as c
 place = dict(type="tensor", dtype="float32", shape=[4], strides=[1], address=8, bytes=16)
-c._describe = lambda *_: [place]
+c.described = lambda *_: [place]
 """
     with rig.side() as side:
         side.load(lie + WRAP.format(body="return x"))
