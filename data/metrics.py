@@ -65,6 +65,9 @@ _STATIC = (
         "spill_store_bytes", "byte", "code bytes of registers stored for want of room", Merge.SUM
     ),
     _term("stack_bytes", "byte", "local memory of a thread"),
+    _term("scalar_registers", "count", "registers that the threads of a sub-group share"),
+    _term("spilled_registers", "count", "vector registers of a thread that did not fit"),
+    _term("sub_groups_per_scheduler", "count", "sub-groups that fit at a time", Merge.MIN),
     _term("spill_thread_bytes", "byte", "memory of a thread for spilled registers"),
     _term("subgroup_width", "count", "threads that run in step", Merge.MIN),
     _term(

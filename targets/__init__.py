@@ -1,5 +1,6 @@
 """Targets by name: a new vendor is one file and one entry."""
 
+from targets.amd import AMD
 from targets.apple import APPLE
 from targets.base import Target
 from targets.cpu import CPU
@@ -7,7 +8,7 @@ from targets.intel import INTEL
 from targets.nvidia import NVIDIA
 from targets.remote.kforge_launch import HALVES
 
-TARGETS: dict[str, Target] = {target.name: target for target in (CPU, NVIDIA, INTEL, APPLE)}
+TARGETS: dict[str, Target] = {target.name: target for target in (CPU, NVIDIA, AMD, INTEL, APPLE)}
 
 HALVES.update(
     {word: half for t in TARGETS.values() for half in t.halves for word in half.languages}
