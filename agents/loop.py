@@ -118,7 +118,7 @@ async def _examine(row: Iteration, request: Request, stages: Stages) -> Iteratio
     if twin is not None and row.move.mode is not Mode.CONFIRM:
         return repeated(row, twin)
     build = await stages.build(request.pair, row.candidate)
-    runs = build.ok and request.pair.device.execution != "none"
+    runs = build.runs and request.pair.device.execution != "none"
     run = await stages.measure(_job(row, request)) if runs else None
     row = described(replace(row, build=build, run=run), request)
     return judged(row, judge(row.contract, build, run))
@@ -128,6 +128,12 @@ async def _kept(row: Iteration, stages: Stages) -> Iteration:
     row = replace(row, ended_at=stages.now())
     await stages.record(row)
     return row
+
+
+def _pairs(row: Iteration) -> int:
+    if not row.device.timed:
+        return 0
+    return CONFIRM_PAIRS if row.move.mode is Mode.CONFIRM else EXPLORE_PAIRS
 
 
 def _job(row: Iteration, request: Request) -> MeasureJob:
@@ -140,7 +146,7 @@ def _job(row: Iteration, request: Request) -> MeasureJob:
         contract=row.contract,
         source=row.candidate.source,
         parent_source=parent.source if parent and not confirming else None,
-        pairs=CONFIRM_PAIRS if confirming else EXPLORE_PAIRS,
+        pairs=_pairs(row),
         thorough=confirming,
         scales=request.admission.scales,
     )

@@ -2,6 +2,7 @@
 
 Functional pass: first candidates, each mended a few times. The first right one gets one advice at
 once, then the other first candidates follow. Optimization pass: the two best lineages in turn.
+Where nothing is timed the pair ends with that one advice.
 Stop rules and their figures: DESIGN, section 5.
 """
 
@@ -91,6 +92,8 @@ def _search_ended(history: History, settings: Settings) -> bool:
     best = best_of(history)
     if _confirming(history) or len(history) >= settings.steps:
         return True
+    if best is not None and not best.device.timed:
+        return any(i.move.mode is Mode.OPTIMISE for i in history)  # nothing tells which is faster
     if best is None:
         return not _may_mend(history, settings)
     return _close_to_floor(best) or _plateau(history, settings)

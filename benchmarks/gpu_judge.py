@@ -74,7 +74,7 @@ class Bench:
         """Verdict, evidence and seconds."""
         began = time.monotonic()
         build = await self.build(job.operator, job.source, job.device)
-        run = await self.measure(job) if build.ok else None
+        run = await self.measure(job) if build.runs else None
         return judge(job.contract, build, run), run, time.monotonic() - began
 
 

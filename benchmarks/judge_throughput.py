@@ -66,7 +66,7 @@ async def _judged(
     operator, contract = _operator(case), Contract()
     async with machine.lease(device):
         build = await machine.build(operator, case.launcher, device)
-        run = await machine.measure(_job(case, device)) if build.ok else None
+        run = await machine.measure(_job(case, device)) if build.runs else None
     return judge(contract, build, run).verdict, run
 
 

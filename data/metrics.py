@@ -70,6 +70,9 @@ _STATIC = (
     _term("sub_groups_per_scheduler", "count", "sub-groups that fit at a time", Merge.MIN),
     _term("spill_thread_bytes", "byte", "memory of a thread for spilled registers"),
     _term("subgroup_width", "count", "threads that run in step", Merge.MIN),
+    _term("scalar_registers", "count", "registers that the threads of a sub-group share"),
+    _term("spilled_registers", "count", "vector registers of a thread that did not fit"),
+    _term("sub_groups_per_scheduler", "count", "sub-groups that fit at a time", Merge.MIN),
     _term(
         "shared_bytes",
         "byte",

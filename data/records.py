@@ -108,6 +108,11 @@ class Device:
     execution: str = "hardware"
     """`hardware`, `emulated` or `none`."""
 
+    @property
+    def timed(self) -> bool:
+        """Whether a time of it is one: an emulated time never is."""
+        return self.execution == "hardware"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorSpec:
@@ -261,7 +266,13 @@ class BuildResult:
     """Cut in the middle when long."""
     seconds: float = 0.0
     detail: str = ""
-    """One sentence when not ok."""
+    """One sentence when not ok, or not executable."""
+    executable: bool = True
+    """Whether what was built can be executed there: an emulator has less than the hardware."""
+
+    @property
+    def runs(self) -> bool:
+        return self.ok and self.executable
 
 
 class RunStatus(StrEnum):
@@ -347,6 +358,8 @@ class RunResult:
     """Reasons to look again: above 10x, below the floor."""
     isolation: str = ""
     """The rung of the sandbox ladder."""
+    execution: str = "hardware"
+    """`hardware` or `emulated`."""
     environment: dict[str, str] = field(default_factory=dict)
     log: str = ""
     seconds: float = 0.0
@@ -354,6 +367,8 @@ class RunResult:
     def __post_init__(self) -> None:
         if self.timings and self.status is not RunStatus.RAN:
             raise ValueError("a candidate that was not right has no time")
+        if self.timings and self.execution != "hardware":
+            raise ValueError(f"{self.execution} execution has no time")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -499,6 +514,11 @@ class Iteration:
     def __post_init__(self) -> None:
         if self.speedup is not None and self.baseline is None:
             raise ValueError("a speed-up without its baseline")
+        if not self.device.timed and (self.speedup is not None or (self.run and self.run.timings)):
+            raise ValueError(
+                f"a time on {self.device.name}, whose execution is "
+                f"{self.device.execution}: only hardware has one"
+            )
 
     @property
     def candidate_id(self) -> str | None:

@@ -92,7 +92,8 @@ def _judgement(contract: Contract, build: BuildResult, run: RunResult | None) ->
     if not build.ok:
         return Judgement(verdict=Verdict.BUILD_FAILED, reason=build.detail)
     if run is None:
-        return Judgement(verdict=Verdict.UNVERIFIED, reason="built; nothing here can execute it")
+        reason = build.detail or "built; nothing here can execute it"
+        return Judgement(verdict=Verdict.UNVERIFIED, reason=reason)
     if run.status in FAILED:
         return Judgement(verdict=FAILED[run.status], reason=run.detail)
     if (refusal := _policy(contract, run)) is not None:
@@ -117,7 +118,7 @@ def _speed(contract: Contract, run: RunResult) -> Judgement:
     if not run.timings:
         return Judgement(
             verdict=Verdict.CORRECT,
-            reason="; ".join(("right; not timed", *notes)),
+            reason="; ".join((_untimed(run), *notes)),
             needs_review=bool(notes),
         )
     mean = _geometric([t.ratio for t in run.timings])
@@ -135,6 +136,12 @@ def _speed(contract: Contract, run: RunResult) -> Judgement:
         gain_over_parent=_geometric(parents) if parents else None,
         baseline=baseline,
     )
+
+
+def _untimed(run: RunResult) -> str:
+    if run.execution == "emulated":
+        return "right; emulated, so it has no time"
+    return "right; not timed"
 
 
 def _said(mean: float, low: float, high: float, baseline: str) -> str:

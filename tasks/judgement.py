@@ -141,7 +141,7 @@ async def _ruled(
         return _refused(subject, device, terms, admission)
     build = await _built(bench, subject)
     run = None
-    if build.ok and device.execution != "none":
+    if build.runs and device.execution != "none":
         job = replace(_job(subject, device, terms), scales=admission.scales)
         ahead = asyncio.create_task(_build_ahead(bench, following))
         try:
@@ -178,7 +178,7 @@ def _job(subject: Subject, device: Device, terms: Terms) -> MeasureJob:
         device=device,
         contract=terms.contract,
         source=subject.source,
-        pairs=CONFIRM_PAIRS if terms.timed else 0,
+        pairs=CONFIRM_PAIRS if terms.timed and device.timed else 0,
         thorough=True,
         deadline_s=terms.deadline_s,
     )

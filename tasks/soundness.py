@@ -13,7 +13,7 @@ async def check(machine: Machine, device: Device) -> None:
     brief = TARGETS[device.target].brief(device)
     operator = Operator(name="health", source=brief.example_operator)
     build = await machine.build(operator, brief.example_kernel, device)
-    if not build.ok:
+    if not build.runs:
         raise _unsound(device, f"does not build: {build.detail}")
     job = MeasureJob(
         operator=operator,

@@ -92,7 +92,8 @@ def profile(admission: Admission, iteration: Iteration) -> Profile:
     """What the analyst reads of a right candidate: the official shape's numbers."""
     assert iteration.build is not None
     assert iteration.run is not None
-    shapes = {s.name: s for s in admission.shapes}
-    timed = iteration.run.timings[0].shape if iteration.run.timings else next(iter(shapes))
+    timed = next((t.shape for t in iteration.run.timings), None)
+    shape = next((s for s in admission.shapes if s.name == timed), admission.official)
+    assert shape is not None
     target = TARGETS[iteration.device.target]
-    return target.profile(admission, shapes[timed], iteration.build, iteration.run)
+    return target.profile(admission, shape, iteration.build, iteration.run)

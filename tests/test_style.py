@@ -30,7 +30,8 @@ SHIPPED = (
     "data/errors.py",
 )
 LONGER = {
-    "data/records.py": 620,  # a list of values, in the order in which they arise
+    "targets/remote/side.py": 325,
+    "data/records.py": 645,  # a list of values, in the order in which they arise
     "flows/cli.py": 440,  # one function a command, one parameter an option
     "targets/remote/kforge_launch.py": 460,  # travels alone, beside a candidate
 }

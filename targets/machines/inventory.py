@@ -15,6 +15,7 @@ from targets import TARGETS, cards
 from targets.base import Capabilities
 from targets.machines.ec2_entry import Ec2Entry, Name
 from targets.machines.slurm_entry import SlurmEntry
+from targets.remote import emulator
 from targets.remote.compiler import installed, version
 
 FILE = Path("devices.toml")
@@ -139,14 +140,21 @@ def devices(path: Path | None = None) -> dict[str, Device]:
 
 
 def _by_sheet(sheet: cards.Sheet) -> Device:
-    """A device of which nothing but its data sheet is known: nothing runs unless it is here."""
+    """A device of which nothing but its data sheet is known: unless it is here, it is emulated."""
     return Device(
         name=sheet.name,
         target=sheet.target,
         vendor=_vendor(sheet.target),
         arch=sheet.arch,
-        execution="hardware" if _is_here(sheet) else "none",
+        execution=_execution(sheet),
     )
+
+
+def _execution(sheet: cards.Sheet) -> str:
+    if _is_here(sheet):
+        return "hardware"
+    target = TARGETS.get(sheet.target)
+    return "emulated" if target is not None and emulator.emulates(target) else "none"
 
 
 def _is_here(sheet: cards.Sheet) -> bool:
@@ -239,7 +247,11 @@ def _looked_up(of: Device) -> tuple[Capabilities, str]:
     tools = installed(target)
     here = of.execution == "hardware"
     nodes = [node for node in target.nodes if here and Path(node).exists()]
-    return target.capabilities(frozenset((*tools, *nodes))), next(iter(tools), "")
+    can = target.capabilities(frozenset((*tools, *nodes)))
+    if of.execution == "emulated":
+        said = f"executed by {emulator.version()}; {can.why}"
+        can = replace(can, execute=True, time=False, why=said)
+    return can, next(iter(tools), "")
 
 
 def _nothing(why: str) -> Capabilities:

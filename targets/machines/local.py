@@ -29,6 +29,8 @@ FOREIGN_S = 60.0
 """How long a leased device may be used by somebody without a lease before we give up."""
 LOOK_S = 2.0
 LOOKED_S = 10.0
+EMULATED_ON = "cpu-0"
+"""Whose lease an emulated device takes: its threads would spoil what is timed there."""
 
 _LOG = logging.getLogger("kforge.machines")
 
@@ -79,12 +81,13 @@ class LocalMachine(Judged):
         MachineError when somebody without a lease goes on using the device, and for the caller when
         it did not give the device back in four hours.
         """
-        key = f"{device.target}-{device.index}"
+        key = f"{device.target}-{device.index}" if device.timed else EMULATED_ON
         async with self._queue(key):
             lease = Lease(key, f"timing for {device.name}", folder=self._locks)
             try:
                 await _taken(lease, device.name)
-                await self._alone(key, device)
+                if device.timed:
+                    await self._alone(key, device)
                 async with _bounded(device.name), _beating(lease):
                     yield
             finally:

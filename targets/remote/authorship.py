@@ -12,7 +12,7 @@ from pathlib import Path
 from data.records import LibraryPolicy
 from targets.remote.bench import Bench
 from targets.remote.check import read
-from targets.remote.draws import OFFICIAL_DRAW, SMALL, DrawInput, draw
+from targets.remote.draws import OFFICIAL_DRAW, SMALL, DrawInput, draw, small_shape
 from targets.remote.numerics import Expected, compare, expected, hollow
 from targets.remote.output import SideFault
 from targets.remote.products import ghosts
@@ -45,10 +45,12 @@ class _Watched:
 def ghost_of(bench: Bench) -> Iterator[Path | None]:
     """A folder with the candidate's kernels, none of which does anything; None: nothing to learn.
 
-    Where library calls are allowed it does not matter whose work the answer is.
+    Where library calls are allowed it does not matter whose work the answer is. In the emulator the
+    launcher itself runs the kernels, and a launch costs too much to be made twice.
     """
     job = bench.job
-    if bench.own is None or job.contract.library is LibraryPolicy.ALLOWED:
+    allowed = job.contract.library is LibraryPolicy.ALLOWED
+    if bench.own is None or allowed or not job.device.timed:
         yield None
         return
     with ghosts(bench.cache, job.device, job.source) as folder:
@@ -57,8 +59,7 @@ def ghost_of(bench: Bench) -> Iterator[Path | None]:
 
 def authorship(bench: Bench, ghost: Path | None) -> Authorship:
     """Whose work the answer to the official inputs is; what fails here is no fault of an answer."""
-    shape = SMALL if SMALL in bench.loaded.shapes else bench.loaded.official
-    example = draw(bench.loaded, shape, OFFICIAL_DRAW, bench.seed + 3)
+    example = draw(bench.loaded, _shape(bench), OFFICIAL_DRAW, bench.seed + 3)
     exp = expected(bench.loaded, example, bench.job.contract)
     try:
         seen = _watched(bench, example, exp)
@@ -70,6 +71,12 @@ def authorship(bench: Bench, ghost: Path | None) -> Authorship:
     if ghost is None or exp is None or not seen.authored:
         return found
     return _without_kernels(bench, example, exp, (found, ghost))
+
+
+def _shape(bench: Bench) -> str:
+    if not bench.job.device.timed:
+        return small_shape(bench.loaded)
+    return SMALL if SMALL in bench.loaded.shapes else bench.loaded.official
 
 
 def _without_kernels(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from data.errors import MachineError
 from data.records import Card, MeasureJob, Policy
-from targets.remote import inherited
+from targets.remote import emulator, inherited
 from targets.remote.accelerator import HOST, Kind
 from targets.remote.allowance import Allowance
 from targets.remote.nursery import Nursery
@@ -97,7 +97,8 @@ class Bench:
         try:
             if watched:
                 side.watch()
-            side.load(source, folder=ghost or self.own, kept=self.kept)
+            lanes = None if self.job.device.timed else emulator.lanes(self.job.device)
+            side.load(source, folder=ghost or self.own, kept=self.kept, lanes=lanes)
         except BaseException:
             side.close()
             raise

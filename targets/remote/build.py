@@ -24,7 +24,8 @@ from data.records import BuildResult, Device, Diagnostic, Metric, Operator
 from targets import TARGETS
 from targets.base import Target
 from targets.remote import kforge_launch, strays
-from targets.remote.compiler import Compiled, compiled
+from targets.remote.compiler import Compiled, compiled, emulating, installed, toolchain
+from targets.remote.emulator import UNSUPPORTED
 from targets.remote.products import keep_list
 from targets.remote.sandbox import Limits
 from targets.remote.scrub import scrub
@@ -64,9 +65,40 @@ def build(
         return _failed_import(recorded.fault, started)
     keep_list(cache, device, source, recorded.sources)
     if not recorded.sources:
-        return BuildResult(ok=True, route="one-phase", seconds=_since(started))
-    done = [compiled(cache, device, language, text) for language, text in recorded.sources]
+        return _unbuilt(device, started)
+    if device.execution == "emulated":
+        return _emulated(target, device, recorded.sources, cache)
+    tools = toolchain(device)
+    done = [compiled(cache, tools, language, text) for language, text in recorded.sources]
     return _result(target, done, started)
+
+
+def _emulated(
+    target: Target, device: Device, sources: Sequence[tuple[str, ...]], cache: Path
+) -> BuildResult:
+    """What the vendor's compiler says where it is here, and whether the emulator has it all."""
+    started = time.monotonic()
+    here = bool(installed(target))
+    own = [compiled(cache, toolchain(device), *s) for s in sources] if here else []
+    if any(not c.ok for c in own):
+        return _result(target, own, started)
+    tools = emulating()
+    done = [compiled(cache, tools, *s) for s in sources]
+    failed = [c for c in done if not c.ok]
+    lacking = next((c.output for c in failed if c.output.startswith(UNSUPPORTED)), "")
+    if failed and not (here or lacking):
+        return _result(target, failed, started)  # the only compiler there is
+    result = _result(target, own, started)
+    if not here:
+        why = target.capabilities(frozenset()).why
+        result = replace(result, remarks=(f"not compiled by the vendor's compiler: {why}",))
+    if not failed:
+        return result
+    why = lacking.removeprefix(UNSUPPORTED) or (
+        f"the emulator does not take what the compiler took: "
+        f"{_detail(target.parse_diagnostics(failed[0].output), failed)}"
+    )
+    return replace(result, executable=False, detail=f"{UNSUPPORTED}{why.strip()}")
 
 
 def record(source: str) -> Recorded:
@@ -76,6 +108,19 @@ def record(source: str) -> Recorded:
         path.write_text(source)
         ended = walled(lambda answer: _import(path, answer), folder, RECORD)
     return _read(ended, source)
+
+
+def _unbuilt(device: Device, started: float) -> BuildResult:
+    """A candidate without the launcher builds when it is imported, where the device is."""
+    emulated = device.execution == "emulated"
+    lacking = f"{UNSUPPORTED}{device.name} is emulated, which runs kernels of the launcher only"
+    return BuildResult(
+        ok=True,
+        route="one-phase",
+        seconds=_since(started),
+        executable=not emulated,
+        detail=lacking if emulated else "",
+    )
 
 
 def _for_device(recorded: Recorded, target: Target, device: Device) -> Recorded:

@@ -2,7 +2,7 @@
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ import torch
 from data.records import Draw, RunStatus
 from targets.remote.bench import Bench
 from targets.remote.deviation import one_thread
-from targets.remote.draws import DrawInput, affordable, domains_of, plan
+from targets.remote.draws import DrawInput, affordable, domains_of, plan, small_plan
 from targets.remote.fence import FILL
 from targets.remote.numerics import Expected, compare, expected, hollow, structure
 from targets.remote.operator import LoadedOperator
@@ -51,13 +51,7 @@ class Check:
         """Raises SideFault with the first thing that is wrong."""
         bench = self.bench
         job = bench.job
-        for draw in plan(
-            bench.loaded,
-            job.contract,
-            seed=bench.seed,
-            thorough=job.thorough,
-            scales=job.scales,
-        ):
+        for draw in self._plan():
             if self._spared(draw):
                 continue
             began = time.monotonic()
@@ -70,6 +64,12 @@ class Check:
             raise SideFault(
                 RunStatus.WRONG, "the reference is finite for no draw: nothing to compare"
             )
+
+    def _plan(self) -> Iterator[DrawInput]:
+        loaded, job, seed = self.bench.loaded, self.bench.job, self.bench.seed
+        if not job.device.timed:
+            return small_plan(loaded, job.contract, seed=seed, scales=job.scales)
+        return plan(loaded, job.contract, seed=seed, thorough=job.thorough, scales=job.scales)
 
     def _spared(self, draw: DrawInput) -> bool:
         """Whether a further draw of a shape is left out: half the time is gone, much by the oracle.

@@ -23,6 +23,7 @@ from targets.remote.accelerator import HOST, Kind, kind
 from targets.remote.arena import Arena, name_of, unpack
 from targets.remote.channel import Channel, Frame
 from targets.remote.described import described, leaves_of, told
+from targets.remote.emulation.half import emulated
 from targets.remote.memory import HostMemory
 
 _COUNT = itertools.count()
@@ -55,6 +56,8 @@ class Driver:
     def load(self, frame: Frame) -> dict[str, Any]:
         """Executes the source as a module and finds the class."""
         header = frame.header
+        if header.get("lanes"):
+            kforge_launch.HALVES.update(emulated(header["lanes"]))
         if header.get("folder"):
             kforge_launch.load_from(header["folder"])
         if header.get("kept"):

@@ -13,13 +13,15 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from data.codec import dumps, loads
 from data.errors import MachineError
 from data.records import Device, digest
 from targets import TARGETS
-from targets.base import Target
-from targets.remote.kforge_launch import HALVES, source_hash
+from targets.base import Program
+from targets.remote.emulator import EMULATOR
+from targets.remote.kforge_launch import Half, source_hash
 from targets.remote.sandbox import Limits
 from targets.remote.walled import walled
 
@@ -28,11 +30,31 @@ MEMORY_BYTES = 4 << 30
 TEMPORARY_BYTES = 256 << 20
 
 
+class Maker(Protocol):
+    """The part of a target that compiles; the emulator has no other."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def halves(self) -> tuple[Half, ...]: ...
+
+    @property
+    def tools(self) -> tuple[str, ...]: ...
+
+    @property
+    def programs(self) -> dict[str, Program]: ...
+
+    def compile_command(
+        self, source: Path, output: Path, *, language: str, compiler: str, arch: str
+    ) -> tuple[str, ...]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
     """The compiler of a device on this machine."""
 
-    target: Target
+    target: Maker
     arch: str
     compiler: str
     """Path of an executable, or the name of one of the target's programs."""
@@ -66,7 +88,7 @@ class Compiled:
     seconds: float
 
 
-def installed(target: Target) -> dict[str, str]:
+def installed(target: Maker) -> dict[str, str]:
     """The target's compilers on this machine: where each is, the preferred one first."""
     places = {
         tool: target.programs[tool].where() if tool in target.programs else shutil.which(tool)
@@ -75,7 +97,7 @@ def installed(target: Target) -> dict[str, str]:
     return {tool: str(place) for tool, place in places.items() if place is not None}
 
 
-def version(target: Target, tool: str) -> str:
+def version(target: Maker, tool: str) -> str:
     """The line in which the tool names its version."""
     if tool in target.programs:
         return target.programs[tool].version()
@@ -87,16 +109,36 @@ def version(target: Target, tool: str) -> str:
 def toolchain(device: Device) -> Toolchain:
     """The first of the compilers of its target that is here. Raises MachineError without one."""
     target = TARGETS[device.target]
-    found = next(iter(installed(target).items()), None)
+    found = _toolchain(target, device.arch)
     if found is None:
         raise MachineError(target.capabilities(frozenset()).why)
+    return found
+
+
+def emulating() -> Toolchain:
+    """What makes libraries for devices that are not here. Raises MachineError without g++."""
+    found = _toolchain(EMULATOR, "any")
+    if found is None:
+        raise MachineError("no C++ compiler on this machine, which emulation needs: install g++")
+    return found
+
+
+def making(device: Device) -> Toolchain:
+    """What makes the libraries that are run. Raises MachineError where it is not here."""
+    return emulating() if device.execution == "emulated" else toolchain(device)
+
+
+def _toolchain(target: Maker, arch: str) -> Toolchain | None:
+    found = next(iter(installed(target).items()), None)
+    if found is None:
+        return None
     tool, path = found
     cpu = Path("/proc/cpuinfo")
     flags = cpu.read_text().partition("\n\n")[0] if cpu.exists() else os.uname().machine
     stable = "\n".join(line for line in flags.splitlines() if "MHz" not in line)
     return Toolchain(
         target=target,
-        arch=device.arch,
+        arch=arch,
         compiler=tool if tool in target.programs else path,
         version=version(target, tool),
         machine=digest(stable),
@@ -105,12 +147,12 @@ def toolchain(device: Device) -> Toolchain:
 
 def library_folder(cache: Path, device: Device) -> Path:
     """Where the run phase finds what was compiled, named `source_hash` + the half's suffix."""
-    return cache / "kernels" / toolchain(device).key
+    return cache / "kernels" / making(device).key
 
 
-def compiled(cache: Path, device: Device, language: str, source: str) -> Compiled:
+def compiled(cache: Path, tools: Toolchain, language: str, source: str) -> Compiled:
     """The product of `source` is in the cache afterwards if ok; a second time costs nothing."""
-    tools, half = toolchain(device), HALVES[language]
+    half = next(h for h in tools.target.halves if language in h.languages)
     folder = cache / "kernels" / tools.key
     folder.mkdir(parents=True, exist_ok=True)
     name, suffix = source_hash(language, source), Path(half.product).suffix
@@ -139,7 +181,7 @@ def _keep(made: Path, product: Path) -> None:
     fresh.replace(product)
 
 
-def _run(target: Target, command: tuple[str, ...], folder: Path, product: str) -> Compiled:
+def _run(target: Maker, command: tuple[str, ...], folder: Path, product: str) -> Compiled:
     """Runs the compiler in `folder`, walled in; ours is the deadline."""
     started = time.monotonic()
     limits = Limits(memory_bytes=MEMORY_BYTES, seconds=DEADLINE_S, tmpfs_bytes=TEMPORARY_BYTES)

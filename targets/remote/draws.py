@@ -22,6 +22,11 @@ HEAVY_FLOPS = 2e9
 """Of its products: 0.1 s in float64 on 2 idle cores."""
 PROBE_SHARE = 1 / 8
 """Of both, for the probes of an admission."""
+EMULATED_SHARE = 1 / 64
+"""Of both, for a declared shape in the emulator, which is some 100 times slower than a processor:
+0.1 s a call on two busy cores."""
+EMULATED_CUT = 1 / 256
+"""The same for a shape that has to be cut anyway."""
 LEAST = 16
 """To which a size other than the batch is cut."""
 SEEDS = 3
@@ -65,8 +70,21 @@ def plan(
     `scales` of zero-mean inputs are those at which admission saw what it could not see at 1.
     A draw for which the reference is not finite does not count (`numerics.expected`).
     """
+    yield from _made(loaded, _steps(loaded, contract, seed=seed, thorough=thorough), scales)
+
+
+def small_plan(
+    loaded: LoadedOperator, contract: Contract, *, seed: int, scales: Sequence[float] = ()
+) -> Iterator[DrawInput]:
+    """The same for the emulator: every distribution, on shapes that it can do."""
+    yield from _made(loaded, _small_steps(loaded, contract, seed), scales)
+
+
+def _made(
+    loaded: LoadedOperator, steps: Iterator[_Step], scales: Sequence[float]
+) -> Iterator[DrawInput]:
     states: dict[tuple[str, int], dict[str, torch.Tensor]] = {}
-    heavy, *rest = _steps(loaded, contract, seed=seed, thorough=thorough)
+    heavy, *rest = steps
     larger = [replace(heavy, distribution=ZERO_MEAN, scale=s) for s in scales]
     for step in (heavy, *rest[:1], *larger, *rest[1:]):
         key = (step.shape, step.seed)
@@ -114,6 +132,14 @@ def heavy_shape(loaded: LoadedOperator) -> str:
         return SMALL
     full = loaded.official
     return full if affordable(loaded, full) else str(_cut(loaded, Resize(full), 1.0))
+
+
+def small_shape(loaded: LoadedOperator) -> str:
+    """What the emulator can do: `small`, else the official shape, cut if need be."""
+    base = SMALL if SMALL in loaded.shapes else loaded.official
+    if affordable(loaded, base, EMULATED_SHARE):
+        return base
+    return str(_cut(loaded, Resize(base), EMULATED_CUT))
 
 
 def probe_shape(loaded: LoadedOperator) -> str:
@@ -202,6 +228,16 @@ def _steps(
     yield from (_Step(s, ZERO_MEAN, _seed(seed, SEEDS + k)) for k, s in enumerate(others))
     if full != heavy:
         yield from (_Step(full, d, _seed(seed, 2 * SEEDS)) for d in FEW)
+
+
+def _small_steps(loaded: LoadedOperator, contract: Contract, seed: int) -> Iterator[_Step]:
+    """The small shape, then others that are declared and small enough."""
+    small = small_shape(loaded)
+    for number, distribution in enumerate(DISTRIBUTIONS):
+        yield _Step(small, distribution, _seed(seed, number * SEEDS // len(DISTRIBUTIONS)))
+    other = family(loaded) if contract.shapes is ShapePolicy.FAMILY else loaded.shapes
+    fitting = [s for s in other if s != small and affordable(loaded, s, EMULATED_SHARE)]
+    yield from (_Step(s, ZERO_MEAN, _seed(seed, SEEDS + k)) for k, s in enumerate(fitting))
 
 
 def _seed(seed: int, number: int) -> int:

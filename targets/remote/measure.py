@@ -91,6 +91,7 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         authored=found.work.authored,
         review=(*found.work.review, *found.review, *check.notes),
         isolation=found.isolation,
+        execution=job.device.execution,
         environment={**_environment(), **neighbours.since(before), **found.device},
         log=_cut(found.log),
         seconds=time.monotonic() - began,
@@ -121,6 +122,8 @@ def _judge(bench: Bench, check: Check, found: _Findings) -> None:
         finally:
             side.close()
             found.log = side.child.log()
+    if bench.job.pairs > 0 and not bench.job.device.timed:
+        raise MachineError(f"{bench.job.device.name} is emulated: it has no time")
     shapes = _timed(bench) if bench.job.pairs > 0 else []
     with ghost_of(bench) as ghost:
         _expect(bench, shapes, ghost)

@@ -14,7 +14,8 @@ from pathlib import Path
 from data.codec import dumps, loads
 from data.records import Device, digest
 from targets.remote import inherited
-from targets.remote.compiler import compiled, library_folder
+from targets.remote.compiler import compiled, library_folder, making
+from targets.remote.emulator import EMULATOR
 from targets.remote.kforge_launch import HALVES, signatures, source_hash
 
 Sources = tuple[tuple[str, ...], ...]
@@ -44,7 +45,7 @@ def gathered(cache: Path, device: Device, candidates: Sequence[str]) -> Path | N
     folder = inherited.folder(cache)
     sources = [source for found in lists for source in found or ()]
     for language, source in sources:
-        _link(cache, device, (language, source), folder / _name(language, source))
+        _link(cache, device, (language, source), folder / _name(device, language, source))
     return folder
 
 
@@ -63,9 +64,9 @@ def ghosts(cache: Path, device: Device, candidate: str) -> Iterator[Path | None]
 def _ghost(cache: Path, device: Device, folder: Path, language: str, source: str) -> bool:
     """Whether it could be made."""
     ghost = ghost_of(language, source)
-    if not compiled(cache, device, language, ghost).ok:
+    if not compiled(cache, making(device), language, ghost).ok:
         return False
-    _link(cache, device, (language, ghost), folder / _name(language, source))
+    _link(cache, device, (language, ghost), folder / _name(device, language, source))
     return True
 
 
@@ -86,12 +87,14 @@ def _list(cache: Path, device: Device, candidate: str) -> Path:
     return library_folder(cache, device) / f"{digest(candidate)}.sources.json"
 
 
-def _name(language: str, source: str) -> str:
-    return source_hash(language, source) + Path(HALVES[language].product).suffix
+def _name(device: Device, language: str, source: str) -> str:
+    halves = EMULATOR.halves if device.execution == "emulated" else HALVES.values()
+    half = next(h for h in halves if language in h.languages)
+    return source_hash(language, source) + Path(half.product).suffix
 
 
 def _link(cache: Path, device: Device, kernel: tuple[str, str], to: Path) -> None:
     """One file under two names; a product that is not there is the candidate's own fault."""
-    product = library_folder(cache, device) / _name(*kernel)
+    product = library_folder(cache, device) / _name(device, *kernel)
     if product.exists() and not to.exists():
         os.link(product, to)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from data.codec import decode
 from data.errors import MachineError
 from data.records import Contract, Device, MeasureJob, Operator
-from targets.remote import peaks
+from targets.remote import emulator, peaks
 from targets.remote.fork import Fork, fork, kill_group
 from targets.remote.processes import reap
 from targets.remote.sandbox import adopt_orphans
@@ -61,9 +61,11 @@ def _probe(context: Context, args: dict[str, Any]) -> object:
 
 
 def _peaks(context: Context, device: Device) -> peaks.Probe:
-    """Of the host, or of the device beside it."""
+    """Of the host, of the device beside it, or of the data sheet of one that is not here."""
     from targets.remote import accelerator, device_peaks
 
+    if not device.timed:
+        return replace(context.probe, card=emulator.card(device))
     if accelerator.kind_of_device(device).place == accelerator.HOST.place:
         return context.probe
     return device_peaks.probe(context.cache, device)
@@ -93,7 +95,7 @@ def _timer(context: Context, job: MeasureJob) -> Callable[[str], float] | None:
     from targets.remote.baseline import stock_us
 
     assert context.zygote is not None
-    if kind_of_device(job.device) is not HOST:
+    if not job.device.timed or kind_of_device(job.device) is not HOST:
         return None
     return partial(stock_us, job, context.zygote, context.cache)
 

@@ -61,13 +61,15 @@ class Side:
         class_name: str = "ModelNew",
         folder: Path | None = None,
         kept: Path | None = None,
+        lanes: int | None = None,
     ) -> None:
         """Executes the source; a fault here is IMPORT_FAILED unless it is worse.
 
-        Compiled kernels lie in `folder`; what an earlier child has built at run time in `kept`.
+        Compiled kernels lie in `folder`, what a child built at run time in `kept`; emulated
+        in sub-groups of `lanes` where that is given.
         """
-        places = {k: str(v) if v else None for k, v in (("folder", folder), ("kept", kept))}
-        header = {"op": "load", "class": class_name, **places}
+        header = {"op": "load", "class": class_name, "lanes": lanes}
+        header |= {k: str(v) if v else None for k, v in (("folder", folder), ("kept", kept))}
         self._ask(header, source.encode(), failed=RunStatus.IMPORT_FAILED, first=True)
 
     def construct(
@@ -89,7 +91,7 @@ class Side:
         """New parameters and buffers, by `load_state_dict` or each in place."""
         if state:
             header = {"op": "state", "names": list(state), "in_place": in_place}
-            self._ask_with(header, Arena.holding(list(state.values())))
+            self._ask_with(header, Arena.holding([*state.values()]))
 
     def inputs(self, sets: Sequence[Sequence[Any]]) -> None:
         """Input sets in shared memory. Sets of the same form overwrite those before, in place."""

@@ -7,11 +7,13 @@ import pytest
 
 from data.errors import MachineError
 from data.operator import find
-from data.records import Device
+from data.records import Contract, Device, MeasureJob
+from data.verdict import Verdict, judge
 from targets import rocprof
 from targets.amd import AMD, CLANG, EXAMPLES
 from targets.amd_clang import isa_version, where
 from targets.remote.build import build
+from targets.remote.measure import measure
 from tests.targets.rig import Rig
 
 CASES = Path(__file__).parent / "cases" / "amd"
@@ -59,12 +61,22 @@ def test_table_of_something_else_is_refused() -> None:
 
 
 @pytest.mark.skipif(where() is None, reason="needs clang-19 and rocm-device-libs")
-def test_example_is_compiled(rig: Rig) -> None:
-    """The example of the prompt: clang's figures for the chip."""
-    device = Device(name="mi300x", target="amd", vendor="amd", arch="gfx942", execution="none")
+def test_example_is_compiled_and_right_in_the_emulator(rig: Rig) -> None:
+    """The example of the prompt: clang's figures for the chip, right on waves of 64 lanes."""
+    device = Device(name="mi300x", target="amd", vendor="amd", arch="gfx942", execution="emulated")
     source = (EXAMPLES / "hip" / "kernel.py").read_text()
     (operator,) = find([str(EXAMPLES / "cpu" / "operator.py")])
     built = build(operator, source, device, zygote=rig.zygote, cache=rig.folder)
     assert built.ok, built.detail
     assert CLANG in built.command
     assert any(m.name == "registers_per_thread" for m in built.metrics)
+    job = MeasureJob(
+        operator=operator,
+        device=device,
+        contract=Contract(),
+        source=source,
+        pairs=0,
+        deadline_s=300.0,
+    )
+    run = measure(job, zygote=rig.zygote, cache=rig.folder)
+    assert judge(Contract(), built, run).verdict is Verdict.CORRECT, run.detail

@@ -16,10 +16,30 @@ from targets.remote.emulation import metal, translate
 from targets.remote.emulation.translate import UnsupportedError
 from targets.remote.kforge_launch import signatures
 
-COMMON = ("-std=c++20", "-fPIC", "-fopenmp-simd", "-w", "-fmax-errors=20", "-x", "c++")
+COMMON = (
+    "-std=c++20",
+    "-fPIC",
+    "-march=native",
+    "-ffp-contract=off",
+    "-fopenmp-simd",
+    "-w",
+    "-fmax-errors=20",
+    "-x",
+    "c++",
+)
 SEEN = "-fsanitize=thread,alignment,bounds,integer-divide-by-zero"
 CHECKED = ("-O1", "-g", SEEN, "-DKF_CHECKED", "-DKF_ENTRY(n)=kf_checked_##n")
-PLAIN = ("-O2", "-march=native", "-DKF_ENTRY(n)=kf_plain_##n")
+PLAIN = ("-O2", "-DKF_ENTRY(n)=kf_plain_##n")
+
+
+def _header(name: str) -> str:
+    """One of the emulator's own files, with its name for the compiler's messages."""
+    text = (files("targets.remote.emulation") / name).read_text(encoding="utf-8")
+    return f'#line 1 "{name}"\n{text.replace("#pragma once", "")}\n'
+
+
+HEADERS = {name: _header(name) for name in ("simt.hpp", "cuda.hpp", "metal.hpp")}
+"""Read before there are walls."""
 MAGIC = b"KFLINES1"
 """Behind the library stand the line table, its length and these bytes: a loader sees none of it."""
 _ROW = re.compile(r"^(?P<file>\S+)\s+(?P<line>\d+)\s+0x(?P<at>[0-9a-f]+)", re.MULTILINE)
@@ -42,7 +62,9 @@ def build(source: Path, product: Path, words: str, kernels: Sequence[str]) -> st
     except SyntaxError as error:
         return str(error)
     text = product.with_suffix(".cpp")
-    text.write_text(f"{header('simt.hpp')}{header(words)}namespace kf_user {{ namespace {{\n{body}")
+    text.write_text(
+        f"{HEADERS['simt.hpp']}{HEADERS[words]}namespace kf_user {{ namespace {{\n{body}"
+    )
     objects: list[tuple[Path, subprocess.Popen[str]]] = []
     for flags in (CHECKED, PLAIN):
         made = product.with_suffix(f".{len(objects)}.o")
@@ -72,12 +94,6 @@ def build(source: Path, product: Path, words: str, kernels: Sequence[str]) -> st
         return linked.stderr
     _append_lines(product, source.name)
     return None
-
-
-def header(name: str) -> str:
-    """One of the emulator's own files, with its name for the compiler's messages."""
-    text = (files("targets.remote.emulation") / name).read_text(encoding="utf-8")
-    return f'#line 1 "{name}"\n{text.replace("#pragma once", "")}\n'
 
 
 def _append_lines(product: Path, file: str) -> None:

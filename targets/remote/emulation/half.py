@@ -52,7 +52,7 @@ class EmulatedHalf:
     place, product, pointers = "cpu", "kernel.so", dict[str, tuple[str, ...]]()
 
     def __init__(self, languages: tuple[str, ...], *, source: str, words: str, warp: int) -> None:
-        self.languages, self.source, self._words, self._warp = languages, source, words, warp
+        self.languages, self.source, self.words, self._warp = languages, source, words, warp
 
     def as_c(self, source: str) -> str:
         """Without the words that only a device compiler knows; device functions are private."""
@@ -66,7 +66,7 @@ class EmulatedHalf:
     def compile(self, language: str, source: Path, product: Path) -> None:  # noqa: ARG002 (one)
         """RuntimeError with the compiler's text."""
         kernels = tuple(signatures(self.as_c(source.read_text())))
-        complaint = build.build(source, product, self._words, kernels)
+        complaint = build.build(source, product, self.words, kernels)
         if complaint is not None:
             raise RuntimeError(complaint)
 
@@ -136,5 +136,13 @@ def _three(size: Any) -> tuple[int, int, int]:
     return x, y, z
 
 
-CUDA = EmulatedHalf(("cuda",), source="kernel.cu", words="cuda.hpp", warp=32)
-HIP = EmulatedHalf(("hip",), source="kernel.hip", words="cuda.hpp", warp=64)
+def emulated(lanes: int) -> dict[str, EmulatedHalf]:
+    """By language, for a device whose sub-groups have so many threads."""
+    sources = {"cuda": "kernel.cu", "hip": "kernel.hip"}
+    return {
+        word: EmulatedHalf((word,), source=source, words="cuda.hpp", warp=lanes)
+        for word, source in sources.items()
+    }
+
+
+CUDA, HIP = emulated(32)["cuda"], emulated(64)["hip"]

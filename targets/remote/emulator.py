@@ -1,0 +1,102 @@
+"""Devices that are not here: what stands for their compiler, card and sub-groups.
+
+A kernel in one of `EMULATOR.languages` runs as fibers on the processor (`emulation/`): what it
+computes is real, how fast it is nobody knows.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from data.records import Card, Device, digest
+from targets import cards
+from targets.base import Program, Target
+from targets.remote.emulation import build
+from targets.remote.emulation.half import CUDA, HIP, EmulatedHalf
+from targets.remote.kforge_launch import signatures
+
+NAME = "emulator"
+UNSUPPORTED = "UNSUPPORTED: "
+"""Before what the emulator lacks, in its output."""
+_HALVES = {word: half for half in (CUDA, HIP) for word in half.languages}
+
+
+@cache
+def _version() -> str:
+    """Of the compiler and of the emulator's own files."""
+    done = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=False)
+    return f"{done.stdout.partition(chr(10))[0]}, emulator {digest(*build.HEADERS.values())}"
+
+
+def _where() -> Path | None:
+    """The C++ compiler that it rests on."""
+    found = shutil.which("g++")
+    return Path(found) if found else None
+
+
+def _run(words: Sequence[str]) -> int:
+    """Takes what `compile_command` gave; 1 and a text on stderr when the source is refused."""
+    _, language, _, product, source = words
+    half = _HALVES[language]
+    kernels = tuple(signatures(half.as_c(Path(source).read_text())))
+    complaint = build.build(Path(source), Path(product), half.words, kernels)
+    if complaint is not None:
+        sys.stderr = open(2, "w", errors="replace", closefd=False)  # noqa: SIM115 (the process ends)
+        sys.stderr.write(complaint)
+        sys.stderr.flush()
+        return 1
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Emulator:
+    """The compiler of kernels for devices that are not here."""
+
+    name: str = NAME
+    languages: tuple[str, ...] = tuple(_HALVES)
+    halves: tuple[EmulatedHalf, ...] = (CUDA, HIP)
+    tools: tuple[str, ...] = (NAME,)
+    programs: dict[str, Program] = field(
+        default_factory=lambda: {NAME: Program(where=_where, version=_version, run=_run)}
+    )
+
+    def compile_command(
+        self, source: Path, output: Path, *, language: str, compiler: str, arch: str
+    ) -> tuple[str, ...]:
+        """One library for all architectures: lanes are counted when a kernel is launched."""
+        del arch
+        return (compiler, language, "-o", str(output), str(source))
+
+
+EMULATOR = Emulator()
+
+
+def emulates(target: Target) -> bool:
+    """Whether devices of this target can be emulated on this machine."""
+    return bool(set(target.languages) & set(EMULATOR.languages)) and _where() is not None
+
+
+def version() -> str:
+    return _version()
+
+
+def lanes(device: Device) -> int:
+    """Threads of a sub-group of the device.
+
+    >>> lanes(Device(name="any", target="amd", vendor="amd", arch="gfx90a"))
+    64
+    """
+    sheet = cards.for_arch(device.arch)
+    if sheet is not None:
+        return sheet.sub_groups[0]
+    return 64 if device.arch.startswith("gfx9") else 32  # CDNA and GCN; all others are 32 wide
+
+
+def card(device: Device) -> Card:
+    """What the vendor says of the device: nothing of it can be measured here."""
+    sheet = cards.sheets().get(device.name) or cards.for_arch(device.arch)
+    return sheet.card if sheet is not None else Card(peak_gb_s=0.0)
