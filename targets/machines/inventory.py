@@ -251,6 +251,8 @@ def _looked_up(of: Device) -> tuple[Capabilities, str]:
     if of.execution == "emulated":
         said = f"executed by {emulator.version()}; {can.why}"
         can = replace(can, execute=True, time=False, why=said)
+    if of.execution == "none":
+        can = replace(can, execute=False, time=False)  # the judge takes it to no other device
     return can, next(iter(tools), "")
 
 

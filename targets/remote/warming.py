@@ -44,7 +44,7 @@ def burst(call_s: float, rng: random.Random) -> int:
     >>> burst(math.inf, random.Random(1)), 1 <= burst(1e-3, random.Random(1)) <= 500
     (1, True)
     """
-    return round(max(1.0, BURST_S / call_s) ** rng.random())
+    return round(math.pow(max(1.0, BURST_S / call_s), rng.random()))
 
 
 def _touch(side: Side, form: Form, until: float) -> None:
