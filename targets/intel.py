@@ -125,14 +125,17 @@ class IntelTarget:
         )
 
     def capabilities(self, found: frozenset[str]) -> Capabilities:
-        """Kernels run on the processor; that is a time of the processor alone."""
+        """What a kernel of another chip would do on this processor is no word on that chip."""
         ready, here = TOOL in found, PROCESSOR in found
         missing = [
             "" if ready else f"no OpenCL for processors on this machine: {opencl.INSTALL}",
-            "" if here else "no such device here: kernels run on the processor, without a time",
+            "" if here else "no such device here",
         ]
         return Capabilities(
-            compile=ready, execute=ready, time=ready and here, why="; ".join(filter(None, missing))
+            compile=ready,
+            execute=ready and here,
+            time=ready and here,
+            why="; ".join(filter(None, missing)),
         )
 
 

@@ -16,10 +16,6 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-import boto3.session
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
-
 from data.errors import MachineError, MisuseError
 from targets.remote.claims import born, system
 
@@ -27,7 +23,7 @@ MARK = "kforge:machine"
 """Tags: the machine's name in devices.toml, who started it, until when, and what to do then."""
 OWNER, DEADLINE, AFTER = "kforge:owner", "kforge:deadline", "kforge:after"
 LIVING = ("pending", "running")
-CALLS = Config(connect_timeout=10, read_timeout=60, retries={"mode": "standard", "max_attempts": 4})
+RETRIES = {"mode": "standard", "max_attempts": 4}
 POLL_S = 2.0
 END_S = 60.0
 
@@ -92,8 +88,12 @@ class Instance:
 
 def client(region: str) -> Any:
     """The EC2 API of a region, in a session of its own: the default one is not for threads."""
+    import boto3.session  # noqa: PLC0415 (0.2 s that only a command on instances should pay)
+    from botocore.config import Config  # noqa: PLC0415
+
+    calls = Config(connect_timeout=10, read_timeout=60, retries=RETRIES)
     with _told(f"region {region}"):
-        return boto3.session.Session().client("ec2", region_name=region, config=CALLS)
+        return boto3.session.Session().client("ec2", region_name=region, config=calls)
 
 
 def start(ec2: Any, wanted: Wanted) -> Instance:
@@ -294,6 +294,8 @@ def _tags(marks: Mapping[str, str]) -> list[dict[str, str]]:
 @contextmanager
 def _told(about: str) -> Iterator[None]:
     """Faults of the API as ours, by what a person can do about them."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
     try:
         yield
     except ClientError as error:

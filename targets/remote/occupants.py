@@ -9,8 +9,8 @@ from pathlib import Path
 from targets.remote.lease import HOLDER
 
 TOOL_S = 10.0
-OURS = ("targets.remote.serve", "kforge-remote.pyz")
-"""In the command of a warm judge, which holds a context of the device but times nothing."""
+OURS = ("targets.remote.serve", "targets.remote.warm", "kforge-remote.pyz")
+"""In the command of a judge or of its warm process, which hold contexts but time only by lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
