@@ -16,13 +16,13 @@ from data.records import Card, Device, digest
 from targets import cards
 from targets.base import Program, Target
 from targets.remote.emulation import build
-from targets.remote.emulation.half import CUDA, HIP, EmulatedHalf
+from targets.remote.emulation.half import CUDA, HIP, METAL, EmulatedHalf
 from targets.remote.kforge_launch import signatures
 
 NAME = "emulator"
 UNSUPPORTED = "UNSUPPORTED: "
 """Before what the emulator lacks, in its output."""
-_HALVES = {word: half for half in (CUDA, HIP) for word in half.languages}
+_HALVES = {word: half for half in (CUDA, HIP, METAL) for word in half.languages}
 
 
 @cache
@@ -58,7 +58,7 @@ class Emulator:
 
     name: str = NAME
     languages: tuple[str, ...] = tuple(_HALVES)
-    halves: tuple[EmulatedHalf, ...] = (CUDA, HIP)
+    halves: tuple[EmulatedHalf, ...] = (CUDA, HIP, METAL)
     tools: tuple[str, ...] = (NAME,)
     programs: dict[str, Program] = field(
         default_factory=lambda: {NAME: Program(where=_where, version=_version, run=_run)}

@@ -14,7 +14,7 @@ from agents.offline.axes import UncoveredError
 from agents.offline.library import find
 from agents.offline.template import Hints, neighbours
 from targets.remote.emulation import half as emulation
-from targets.remote.emulation.metal_half import METAL
+from targets.remote.emulation.half import METAL
 from targets.remote.kforge_launch import HALVES
 from tests.agents.opencl import kernels
 from tests.agents.test_offline_kernels import ROWS, check, compiled, graph, model

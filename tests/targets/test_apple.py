@@ -12,7 +12,7 @@ from data.errors import MachineError
 from data.records import Device
 from targets import apple_launch
 from targets.apple import APPLE
-from targets.remote.emulation.metal_half import METAL
+from targets.remote.emulation.half import METAL
 from targets.remote.kforge_launch import HALVES
 
 CASE = Path(__file__).parent / "cases" / "apple" / "xctrace_intervals.json"

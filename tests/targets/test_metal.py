@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from targets.remote.emulation.metal_half import METAL
+from targets.remote.emulation.half import METAL
 from targets.remote.kforge_launch import HALVES, Kernels, kernels
 from tests.targets.metal_kernels import CASES, SOURCE, Case
 

@@ -127,9 +127,10 @@ def main() -> None:
     parser.add_argument("product", type=Path)
     parser.add_argument("--words", default="cuda.hpp")
     given = parser.parse_args()
-    from targets.remote.emulation.half import CUDA
+    from targets.remote.emulation.half import CUDA, METAL
 
-    kernels = tuple(signatures(CUDA.as_c(given.source.read_text())))
+    half = METAL if given.words == METAL.words else CUDA
+    kernels = tuple(signatures(half.as_c(given.source.read_text())))
     complaint = build(given.source, given.product, given.words, kernels)
     if complaint is not None:
         sys.stderr.write(complaint)

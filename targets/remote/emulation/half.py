@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from targets.remote import metal
 from targets.remote.emulation import build
 from targets.remote.kforge_launch import signatures
 
@@ -136,13 +137,25 @@ def _three(size: Any) -> tuple[int, int, int]:
     return x, y, z
 
 
+class MetalHalf(EmulatedHalf):
+    """As CUDA's, with Metal's way to declare a kernel."""
+
+    pointers = metal.POINTERS
+
+    def as_c(self, source: str) -> str:
+        """A prototype for each kernel, with what Python passes."""
+        return metal.prototypes(source)
+
+
 def emulated(lanes: int) -> dict[str, EmulatedHalf]:
     """By language, for a device whose sub-groups have so many threads."""
     sources = {"cuda": "kernel.cu", "hip": "kernel.hip"}
-    return {
+    halves = {
         word: EmulatedHalf((word,), source=source, words="cuda.hpp", warp=lanes)
         for word, source in sources.items()
     }
+    return {**halves, METAL.languages[0]: METAL}
 
 
+METAL = MetalHalf(("metal",), source="kernel.metal", words="metal.hpp", warp=32)
 CUDA, HIP = emulated(32)["cuda"], emulated(64)["hip"]
