@@ -66,7 +66,7 @@ def _compilable(campaign: Campaign) -> None:
     """MachineError, before anything starts, when nothing here can compile for a device."""
     for device in campaign.devices:
         report = inventory.capabilities(device)
-        if not report.compile:
+        if not (report.compile or report.execute):
             raise MachineError(f"nothing can be built for {device.name!r}: {report.why}")
 
 
