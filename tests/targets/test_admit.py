@@ -165,6 +165,7 @@ def test_baseline_at_the_floor_leaves_no_headroom() -> None:
 def test_a_product_near_the_librarys_own_peak_is_marked_not_refused() -> None:
     """The peak was measured with the library's product: near it a kernel may still win."""
     text = source("self.fc(x)", "torch.randn(512, 1024)", "self.fc = nn.Linear(1024, 1024)")
+    text += "\ndef flops():\n    return 2 * 512 * 1024 * 1024\n"
     floor = 2 * 512 * 1024 * 1024 / 0.1e6
     found = admitted(text, at(floor * 1.05))
     assert found.admitted, found.reason
