@@ -81,7 +81,7 @@ def _once(action: Callable[[], None], folder: Path, limits: Limits, walls: Walls
         _keep(lambda: _live(action, folder, walls, (log[1], answer[1])), walls)
     group = Group(f"{PREFIX}{uuid.uuid4().hex[:12]}", limits, keeper)
     os.write(gate[1], READY)
-    for end in gate:
+    for end in (*gate, *walls.descriptors):  # the child has its own copies of them
         os.close(end)
     os.close(log[1])
     os.close(answer[1])

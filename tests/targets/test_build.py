@@ -13,7 +13,7 @@ from data.errors import MachineError
 from data.records import BuildResult, Device, Operator
 from targets.cpu import EXAMPLES
 from targets.remote import kforge_launch
-from targets.remote.build import build
+from targets.remote.build import build, record
 from targets.remote.compiler import library_folder
 from targets.remote.sandbox import Limits
 from targets.remote.walled import walled
@@ -248,3 +248,11 @@ def test_flags_and_compiler_are_in_the_key(cache: Path) -> None:
     assert folder.parent == cache / "kernels"
     another = replace(CPU, arch="x86_64-sse2")
     assert library_folder(cache, another) != folder
+
+
+def test_a_build_leaves_no_descriptor_open() -> None:
+    """A process that builds many candidates does not run out of them."""
+    record(SPEAKS)
+    before = len(os.listdir("/proc/self/fd"))
+    record(SPEAKS)
+    assert len(os.listdir("/proc/self/fd")) == before
