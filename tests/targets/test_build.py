@@ -253,6 +253,6 @@ def test_flags_and_compiler_are_in_the_key(cache: Path) -> None:
 def test_a_build_leaves_no_descriptor_open() -> None:
     """A process that builds many candidates does not run out of them."""
     record(SPEAKS)
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     record(SPEAKS)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
