@@ -68,9 +68,10 @@ def test_a_killed_judge_leaves_no_process_and_no_file(tmp_path: Path) -> None:
     script = (
         "import sys, time\nfrom pathlib import Path\nfrom targets.remote.zygote import Zygote\n"
         "from targets.remote.sandbox import Limits\nfrom targets.remote.side import Side\n"
+        "from targets.remote.allowance import Allowance\n"
         "z = Zygote(Path(sys.argv[1]))\n"
         "c = z.child(Limits(memory_bytes=1 << 30, seconds=60.0))\n"
-        "s = Side(c, name='c', deadline=time.monotonic() + 60)\n"
+        "s = Side(c, name='c', allowance=Allowance(60.0))\n"
         "s.load('import os, time\\nif not os.fork(): os.setsid(); time.sleep(60)\\n"
         "class ModelNew: pass')\n"
         "c.freeze()\nprint('ready', flush=True)\ntime.sleep(60)"
