@@ -33,8 +33,8 @@ lint: $(STAMP)  ## formatting, rules, types, direction of imports
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-test: $(STAMP)  ## all tests that need no GPU, no other machine and no model
-	$(PYTHON) -m pytest -m 'not gpu and not net and not llm'
+test: $(STAMP)  ## all tests that need no GPU, no other machine, no model and no half hour
+	$(PYTHON) -m pytest -m 'not gpu and not net and not llm and not long'
 
 mutation: $(STAMP)  ## the judge against planted bugs and honest variants; ONLY=PATTERN for some
 	$(PYTHON) -m tests.mutation --only '$(or $(ONLY),*)'

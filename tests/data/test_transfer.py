@@ -90,7 +90,7 @@ def test_noise_is_rarely_claimed() -> None:
     assert false_claims(40) <= 5
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 def test_noise_is_claimed_at_the_stated_rate() -> None:
     """Of 1,000 ledgers without transfer at most 5 % make any claim, all cells taken together."""
     assert false_claims(1000) <= 50

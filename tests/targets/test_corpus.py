@@ -48,7 +48,7 @@ def test_cheats_fall_and_the_honest_one_stands(tmp_path: Path) -> None:
     assert not faults(errand, [CASES[n] for n in QUICK], "--no-time")
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_the_whole_corpus_under_the_default_policy(tmp_path: Path) -> None:
     """No faulty case accepted, no honest one refused; an honest one is right afterwards."""
@@ -57,7 +57,7 @@ def test_the_whole_corpus_under_the_default_policy(tmp_path: Path) -> None:
     assert not faults(errand, [CASES[HONEST]], "--no-time")
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_the_whole_corpus_where_policy_can_hide_nothing(tmp_path: Path) -> None:
     """Library calls are allowed: a cheat falls for what it does."""
@@ -65,7 +65,7 @@ def test_the_whole_corpus_where_policy_can_hide_nothing(tmp_path: Path) -> None:
     assert not faults(Errand(root=tmp_path), given, "--library", "allowed")
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_whole_corpus_under_the_options_that_cases_ask_for(tmp_path: Path) -> None:
     """What is legal under one policy may not be under another."""

@@ -100,7 +100,7 @@ def test_results_that_nobody_asked_for_are_refused(here: Path) -> None:
     assert kforge(here, "spool", "pack", "spool", "out.tar").returncode == 2
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 @pytest.mark.timeout(900)  # others may hold the device of this host
 def test_a_campaign_goes_there_and_comes_back(here: Path, there: Path) -> None:
     """Packed, carried, killed half-way, gone on with, carried back: each step is a row once."""
