@@ -20,9 +20,9 @@ from data.records import (
 )
 from targets import amd_clang, amd_launch, diagnostics, rocprof, roofline
 from targets.base import Capabilities, Program, Report
+from targets.brief import brief
 from targets.remote.kforge_launch import Half
 
-EXAMPLES = Path(__file__).parent / "examples"
 CLANG = "hip-clang"
 _REMARK = re.compile(
     r"remark: +(?P<name>[\w /\[\]]+?): +(?P<value>\S+) \[-Rpass-analysis=kernel-re"
@@ -88,10 +88,7 @@ class AmdTarget:
     def profile(
         self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
     ) -> Profile:
-        return Profile(
-            metrics=(*roofline.metrics(admission, shape, run), *build.metrics),
-            remarks=build.remarks,
-        )
+        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
         return rocprof.command(program)
@@ -100,14 +97,7 @@ class AmdTarget:
         return rocprof.profile(text)
 
     def brief(self, device: Device, language: str = "") -> Brief:
-        language = language or self.languages[0]
-        folder = EXAMPLES / language
-        return Brief(
-            language=language,
-            guide=(folder / "guide.md").read_text().replace("{arch}", device.arch),
-            example_operator=(EXAMPLES / "cpu" / "operator.py").read_text(),
-            example_kernel=(folder / "kernel.py").read_text(),
-        )
+        return brief(device, language or self.languages[0])
 
     def capabilities(self, found: frozenset[str]) -> Capabilities:
         """The judge shares no memory with an AMD device yet: kernels run in the emulator only."""

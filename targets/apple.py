@@ -18,9 +18,9 @@ from data.records import (
 )
 from targets import apple_launch, diagnostics, roofline, xctrace
 from targets.base import Capabilities, Program, Report
+from targets.brief import brief
 from targets.remote.kforge_launch import Half
 
-EXAMPLES = Path(__file__).parent / "examples"
 METAL = "metal"
 FRAMEWORK = Path("/System/Library/Frameworks/Metal.framework")
 
@@ -80,10 +80,7 @@ class AppleTarget:
     def profile(
         self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
     ) -> Profile:
-        return Profile(
-            metrics=(*roofline.metrics(admission, shape, run), *build.metrics),
-            remarks=build.remarks,
-        )
+        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
         return xctrace.command(program)
@@ -92,13 +89,7 @@ class AppleTarget:
         return xctrace.profile(text)
 
     def brief(self, device: Device, language: str = "") -> Brief:
-        folder = EXAMPLES / METAL
-        return Brief(
-            language=language or METAL,
-            guide=(folder / "guide.md").read_text().replace("{arch}", device.arch),
-            example_operator=(EXAMPLES / "cpu" / "operator.py").read_text(),
-            example_kernel=(folder / "kernel.py").read_text(),
-        )
+        return brief(device, language or METAL)
 
     def capabilities(self, found: frozenset[str]) -> Capabilities:
         ready = METAL in found

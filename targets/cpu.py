@@ -98,10 +98,7 @@ class CpuTarget:
     def profile(
         self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
     ) -> Profile:
-        return Profile(
-            metrics=(*roofline.metrics(admission, shape, run), *build.metrics),
-            remarks=build.remarks,
-        )
+        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
         return ()

@@ -19,9 +19,9 @@ from data.records import (
 )
 from targets import cards, diagnostics, opencl, opencl_launch, roofline, unitrace
 from targets.base import Capabilities, Program, Report
+from targets.brief import brief
 from targets.remote.kforge_launch import Half
 
-EXAMPLES = Path(__file__).parent / "examples"
 TOOL = "opencl"
 PROCESSOR = "/proc/cpuinfo"
 _USAGE = re.compile(
@@ -103,10 +103,7 @@ class IntelTarget:
     def profile(
         self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
     ) -> Profile:
-        return Profile(
-            metrics=(*roofline.metrics(admission, shape, run), *build.metrics),
-            remarks=build.remarks,
-        )
+        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
         return unitrace.command(program)
@@ -115,14 +112,7 @@ class IntelTarget:
         return unitrace.profile(text)
 
     def brief(self, device: Device, language: str = "") -> Brief:
-        language = language or self.languages[0]
-        folder = EXAMPLES / language
-        return Brief(
-            language=language,
-            guide=(folder / "guide.md").read_text().replace("{arch}", device.arch),
-            example_operator=(EXAMPLES / "cpu" / "operator.py").read_text(),
-            example_kernel=(folder / "kernel.py").read_text(),
-        )
+        return brief(device, language or self.languages[0])
 
     def capabilities(self, found: frozenset[str]) -> Capabilities:
         """What a kernel of another chip would do on this processor is no word on that chip."""

@@ -19,10 +19,10 @@ from data.records import (
 )
 from targets import cards, diagnostics, ncu, nvidia_launch, nvrtc, ptxas, roofline, torch_trace
 from targets.base import Capabilities, Program, Report
+from targets.brief import brief
 from targets.occupancy import Occupancy, occupancy
 from targets.remote.kforge_launch import Half
 
-EXAMPLES = Path(__file__).parent / "examples"
 NVRTC = "nvrtc"
 THREADS = 256
 """Of a group, for the occupancy before anything was launched."""
@@ -91,10 +91,7 @@ class NvidiaTarget:
     def profile(
         self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
     ) -> Profile:
-        return Profile(
-            metrics=(*roofline.metrics(admission, shape, run), *build.metrics),
-            remarks=build.remarks,
-        )
+        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
         return ncu.command(program)
@@ -104,15 +101,7 @@ class NvidiaTarget:
         return torch_trace.profile(text) if text.lstrip().startswith("{") else ncu.profile(text)
 
     def brief(self, device: Device, language: str = "") -> Brief:
-        language = language or self.languages[0]
-        folder = EXAMPLES / language
-        guide = (folder / "guide.md").read_text()
-        return Brief(
-            language=language,
-            guide=guide.replace("{arch}", device.arch),
-            example_operator=(EXAMPLES / "cpu" / "operator.py").read_text(),
-            example_kernel=(folder / "kernel.py").read_text(),
-        )
+        return brief(device, language or self.languages[0])
 
     def capabilities(self, found: frozenset[str]) -> Capabilities:
         compiles = any(tool in found for tool in self.tools)

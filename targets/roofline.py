@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from statistics import median
 
 from data.metrics import ROOFLINE
-from data.records import Admission, Card, Metric, RunResult, Shape, Timing
+from data.records import (
+    Admission,
+    BuildResult,
+    Card,
+    Metric,
+    Profile,
+    RunResult,
+    Shape,
+    Timing,
+)
 
 MEBI = 1 << 20
 
@@ -22,6 +31,11 @@ class Cost:
     peak_gb_s: float | None
     peak_gflop_s: float | None
     floor_us: float | None
+
+
+def profile(admission: Admission, shape: Shape, build: BuildResult, run: RunResult) -> Profile:
+    """The roofline of `shape` beside what the compiler said."""
+    return Profile(metrics=(*metrics(admission, shape, run), *build.metrics), remarks=build.remarks)
 
 
 def metrics(admission: Admission, shape: Shape, run: RunResult) -> tuple[Metric, ...]:

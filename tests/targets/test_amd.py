@@ -10,8 +10,9 @@ from data.operator import find
 from data.records import Contract, Device, MeasureJob
 from data.verdict import Verdict, judge
 from targets import rocprof
-from targets.amd import AMD, CLANG, EXAMPLES
+from targets.amd import AMD, CLANG
 from targets.amd_clang import isa_version, where
+from targets.brief import EXAMPLES
 from targets.remote.build import build
 from targets.remote.measure import measure
 from tests.targets.rig import Rig

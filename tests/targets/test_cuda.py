@@ -9,7 +9,8 @@ import torch
 
 from data.records import BuildResult, Device, Operator
 from targets import TARGETS
-from targets.nvidia import EXAMPLES, NVIDIA
+from targets.brief import EXAMPLES
+from targets.nvidia import NVIDIA
 from targets.nvidia_launch import CUDA
 from targets.nvrtc import Nvrtc, command
 from targets.remote.build import build

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.nvidia import EXAMPLES
+from targets.brief import EXAMPLES
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None,
