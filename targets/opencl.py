@@ -5,13 +5,15 @@ path: the vendor file of its package names a folder of the machine that built it
 """
 
 import ctypes
+import os
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from targets.remote import ocloc
+from targets.closure import closure
+from targets.remote.ocloc import gpu_report
 
 OPTIONS = ("-cl-std=CL3.0",)
 """The default is OpenCL C 1.2, without sub-groups. No fast-math: infinities and NaN are kept."""
@@ -234,14 +236,28 @@ def command(source: Path, product: Path, gpu: str = "") -> tuple[str, ...]:
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs what `command` gave in this process; 0 when the file was written."""
+    """Becomes a process of its own for what `command` gave: a loaded run time survives no fork.
+
+    Its source goes along, for the walls hide our files.
+    """
+    os.execv(sys.executable, (sys.executable, "-I", "-c", PROGRAM, *words))  # noqa: S606 (a list)
+
+
+def compile_file(words: Sequence[str]) -> int:
+    """Compiles in this process what `command` gave; 0 when the file was written."""
     product, source = words[-2:]
     binary, log = Opencl().build(Path(source).read_text(), Path(source).name)
     asked = [w.removeprefix(GPU) for w in words if w.startswith(GPU)]
-    gpus = [ocloc.report(Path(source), gpu) for gpu in asked if binary is not None]
+    gpus = [gpu_report(Path(source), gpu) for gpu in asked if binary is not None]
     with open(2, "w", errors="replace", closefd=False) as stderr:  # sys.stderr may be elsewhere
         stderr.write("\n".join((log, *(said for _, said in gpus))))
     if binary is None or not all(ok for ok, _ in gpus):
         return 1
     Path(product).write_bytes(binary)
     return 0
+
+
+PROGRAM = "\n\n".join(
+    (*closure(__name__, "compile_file"), "import sys", "sys.exit(compile_file(sys.argv[1:]))")
+)
+"""Read while our files can be: `run` is behind the walls."""

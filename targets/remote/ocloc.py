@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-OPTIONS = "-cl-std=CL2.0"
+GPU_OPTIONS = "-cl-std=CL2.0"
 """22.43 fails on its own headers for pvc with CL3.0; sub-groups need 2.0."""
 UNKNOWN = "Cannot get HW Info"
 _KERNEL = re.compile(r"^  - name: +(?P<name>\w+)$", re.MULTILINE)
@@ -16,7 +16,7 @@ _SPILLED = re.compile(r"^warning: (kernel \w+ +compiled SIMD\d+ allocated .*)$",
 _SPILL = re.compile(r"usage: +spill_fill_space\n +size: +(\d+)")
 
 
-def report(source: Path, device: str) -> tuple[bool, str]:
+def gpu_report(source: Path, device: str) -> tuple[bool, str]:
     """Whether the kernels can be built for the device, and a line a kernel, or why not.
 
     A device that this ocloc does not know, or no ocloc at all, refuses nothing.
@@ -26,7 +26,7 @@ def report(source: Path, device: str) -> tuple[bool, str]:
         return True, f"gpu {device}: no figures, ocloc is not installed (intel-opencl-icd)"
     with tempfile.TemporaryDirectory(prefix="ocloc-") as folder:
         words = (tool, "compile", "-file", str(source), "-device", device, "-out_dir", folder)
-        more = ("--format", "zebin", "-options", OPTIONS)
+        more = ("--format", "zebin", "-options", GPU_OPTIONS)
         done = subprocess.run((*words, *more), capture_output=True, text=True, check=False)
         built = sorted(Path(folder).glob("*.bin"))
         said = done.stdout + done.stderr

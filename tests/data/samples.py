@@ -79,6 +79,12 @@ def confirmed(step: int, ratio: float, **other: object) -> Iteration:
     return plain(step, **(shared | other))
 
 
+def emulated(timed: Iteration, name: str = "cpu") -> Iteration:
+    """As a row of an older version, which let an emulated device have times."""
+    object.__setattr__(timed, "device", replace(CPU, name=name, execution="emulated"))
+    return timed
+
+
 def call(**other: object) -> LlmCall:
     """An answered call; `other` replaces fields."""
     answered = LlmCall(

@@ -19,10 +19,9 @@ from data.records import (
 from data.store import Ledger
 from data.verdict import Verdict
 from data.views import query, question
-from tests.data.samples import CPU, confirmed, plain, timing
+from tests.data.samples import CPU, confirmed, emulated, plain, timing
 
 GPU = replace(CPU, name="gpu", vendor="nvidia")
-EMULATED = replace(CPU, execution="emulated")
 
 
 def asked(folder: Path, name: str, *iterations: Iteration) -> list[dict[str, Any]]:
@@ -88,7 +87,7 @@ def test_several_tags_and_failures_are_no_additions(tmp_path: Path) -> None:
         gained(1, ("tile",), 1.5),
         gained(2, ("tile", "unroll"), 1.5),
         gained(3, ("tile",), 1.5, verdict=Verdict.WRONG, speedup=None),
-        gained(4, ("tile",), 1.5, device=EMULATED, speedup=None),
+        emulated(gained(4, ("tile",), 1.5)),
         gained(5, ("tile",), 1.5, run=RunResult(status=RunStatus.RAN)),
     )
     assert query(tmp_path, "SELECT step FROM additions").to_pylist() == [{"step": 1}]

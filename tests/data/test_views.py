@@ -22,7 +22,7 @@ from data.store import Ledger
 from data.verdict import Outcome, Verdict
 from data.views import VIEWS, query, question, questions
 from data.views import plain as as_json
-from tests.data.samples import CPU, RELU, call, confirmed, key, plain
+from tests.data.samples import CPU, RELU, call, confirmed, emulated, key, plain
 
 GEMM = Operator(name="gemm", source="class Model: gemm")
 EMULATED = replace(CPU, name="gpu", execution="emulated")
@@ -66,7 +66,7 @@ def test_best_holds_confirmed_hardware_only(ledger: Ledger) -> None:
         confirmed(1, 9.0, move=Move(mode=Mode.OPTIMISE, step=1, lineage="a")),
         confirmed(2, 9.0, verdict=Verdict.CHEATED),
         confirmed(3, 9.0, verdict=Verdict.NOT_AUTHORED),
-        confirmed(4, 9.0, device=EMULATED),
+        emulated(confirmed(4, 9.0), "gpu"),
     )
     assert [(r["step"], r["speedup"]) for r in ask(ledger, "FROM best")] == [(0, 1.5)]
 
@@ -266,7 +266,7 @@ def test_techniques_counts_single_additions_only(ledger: Ledger) -> None:
         added(1, ("unroll",), 0.5),
         added(2, ("unroll",), None, verdict=Verdict.WRONG),
         added(3, ("unroll", "tile"), 8.0),
-        added(4, ("unroll",), 8.0, device=EMULATED),
+        emulated(added(4, ("unroll",), 8.0), "gpu"),
         added(5, ("unroll",), None, candidate=first),
         added(6, ("tile",), 1.0),
     )

@@ -45,6 +45,7 @@ class Errand:
         pairs.write_text("".join(json.dumps(self._pair(case)) + "\n" for case in given))
         words = ["judge", "--pairs", str(pairs), "--runs", str(self.root / "runs"), *options]
         before = set(Path("/dev/shm").iterdir())
+        older = frozenset(pid for pid, _ in descendants(os.getpid()))
         with reaping():
             done = subprocess.run(
                 [KFORGE, *words, "--json"],
@@ -61,7 +62,7 @@ class Errand:
                 check=False,
             )
             time.sleep(QUIET_S)
-            left = [*descendants(os.getpid())]
+            left = [*descendants(os.getpid(), older)]
         assert not left, f"processes are left: {left}"
         assert self.token not in done.stdout + done.stderr
         assert "\x1b" not in done.stdout + done.stderr, "a candidate writes to the terminal"
@@ -107,8 +108,8 @@ def status(verdicts: Sequence[str]) -> int:
     return 3 if set(verdicts) - {"CORRECT", "FASTER", "UNVERIFIED"} else 4
 
 
-def descendants(pid: int) -> Iterator[tuple[int, str]]:
-    """Processes below `pid`, with their names, but for the judge that other tests share."""
+def descendants(pid: int, known: frozenset[int] = frozenset()) -> Iterator[tuple[int, str]]:
+    """Processes below `pid`, with their names, but for the known ones with all below them."""
     parents: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -116,9 +117,10 @@ def descendants(pid: int) -> Iterator[tuple[int, str]]:
         except OSError:
             continue
         parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    waiting = [p for p in parents.get(pid, []) if "targets.remote.warm" not in _command(p)]
+    waiting = [*parents.get(pid, [])]
     while waiting:
-        found = waiting.pop()
+        if (found := waiting.pop()) in known:
+            continue
         yield found, _command(found) or Path(f"/proc/{found}/stat").read_text()[:40]
         waiting += parents.get(found, [])
 

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
 from targets import TARGETS
+from targets.closure import closure
 from targets.joined import joined
 from targets.nvrtc import Nvrtc
 from targets.remote.kforge_launch import Half
@@ -14,6 +16,7 @@ from targets.remote.kforge_launch import Half
 HALVES = [half for target in TARGETS.values() for half in target.halves]
 RECORD = """
 import sys
+import types
 sys.path.insert(0, sys.argv[1])
 import kforge_launch
 language = sys.argv[2]
@@ -26,6 +29,7 @@ print(half.product)
 """
 COMPILE = """
 import sys
+import types
 sys.path.insert(0, sys.argv[1])
 import kforge_launch
 source = 'extern "C" __global__ void f(float* y) { y[0] = 1; }'
@@ -59,7 +63,25 @@ def test_one_file_compiles_cuda(tmp_path: Path) -> None:
 
 def test_half_that_leans_on_the_project_is_refused(tmp_path: Path) -> None:
     """A half that uses a record would break in every export: it is told at once."""
-    from targets import joined as module
+    from targets import closure as module
 
     with pytest.raises(RuntimeError, match=r"must not use data\.records: it travels alone"):
         module._ours("data.records")
+
+
+def test_one_name_of_two_modules_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one text the later of the two would win, silently."""
+    texts = {
+        "targets.left": "SIZE = 1\n\ndef left():\n    return SIZE\n",
+        "targets.right": "from targets.left import left\nSIZE = 2\n\ndef right():\n"
+        "    return left() + SIZE\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        module = types.ModuleType(name)
+        module.__file__ = str(tmp_path / f"{name}.py")
+        monkeypatch.setitem(sys.modules, name, module)
+    with pytest.raises(RuntimeError, match="right and targets.left both define SIZE"):
+        closure("targets.right", "right")

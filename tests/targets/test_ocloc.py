@@ -36,7 +36,7 @@ def source(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("device", ["acm-g10", "pvc"])
 def test_figures_are_those_of_the_gpu(source: Path, device: str) -> None:
     """Arc A and PVC give registers, local memory and width of each kernel."""
-    ok, text = ocloc.report(source, device)
+    ok, text = ocloc.gpu_report(source, device)
     report = INTEL.parse_report(text)
     values = {m.name: (m.value, m.source) for m in report.metrics}
     assert ok
@@ -49,7 +49,7 @@ def test_figures_are_those_of_the_gpu(source: Path, device: str) -> None:
 @needs_ocloc
 def test_device_that_ocloc_lacks_is_said(source: Path) -> None:
     """A GPU that is too new refuses no kernel, and has no figures."""
-    assert ocloc.report(source, "bmg-g99") == (
+    assert ocloc.gpu_report(source, "bmg-g99") == (
         True,
         "gpu bmg-g99: no figures, this ocloc does not know it: a newer one does",
     )
@@ -59,7 +59,7 @@ def test_device_that_ocloc_lacks_is_said(source: Path) -> None:
 def test_error_of_the_gpus_compiler_is_located(source: Path) -> None:
     """What ocloc refuses is refused, at the kernel's line."""
     source.write_text(SOURCE.replace("part[255", "parts[255"))
-    ok, text = ocloc.report(source, "pvc")
+    ok, text = ocloc.gpu_report(source, "pvc")
     first = INTEL.parse_diagnostics(text)[0]
     assert not ok
     assert (first.file, first.line) == ("kernel.cl", 5)
@@ -68,7 +68,7 @@ def test_error_of_the_gpus_compiler_is_located(source: Path) -> None:
 def test_without_ocloc_nothing_is_refused(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its absence is a remark."""
     monkeypatch.setenv("PATH", "/nowhere")
-    ok, text = ocloc.report(source, "pvc")
+    ok, text = ocloc.gpu_report(source, "pvc")
     assert ok
     assert INTEL.parse_report(text).remarks == (
         "pvc: no figures, ocloc is not installed (intel-opencl-icd)",
