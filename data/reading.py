@@ -42,7 +42,7 @@ def opens(root: Path, table: Table, path: Path) -> bool:
     except FileNotFoundError:
         return False
     except (pa.ArrowException, OSError, ValueError) as error:
-        _set_aside(root, path, str(error).partition("\n")[0])
+        put_aside(root, path, error)
         return False
     return True
 
@@ -61,7 +61,7 @@ def read(
     try:
         return parsed(table, path, content, schema, pair if volume else None)
     except (pa.ArrowException, OSError, ValueError) as error:
-        _set_aside(root, path, str(error).partition("\n")[0])
+        put_aside(root, path, error)
         return None
 
 
@@ -69,7 +69,7 @@ def parsed(
     table: Table, path: Path, content: pa.NativeFile, schema: pa.Schema, pair: Pair | None
 ) -> Loaded:
     """The rows with exactly the columns of `schema`; ValueError or ArrowException otherwise."""
-    file = pq.ParquetFile(content)
+    file = pq.ParquetFile(content, page_checksum_verification=True)
     names = set(file.schema_arrow.names)
     _require(table, names)
     present = [n for n in schema.names if n in names]
@@ -77,7 +77,13 @@ def parsed(
         rows = file.read(columns=present, use_threads=False)
     else:
         mine = [("operator_hash", "=", pair.operator_hash), ("device", "=", pair.device)]
-        rows = pq.read_table(content, columns=present, filters=mine, use_threads=False)
+        rows = pq.read_table(
+            content,
+            columns=present,
+            filters=mine,
+            use_threads=False,
+            page_checksum_verification=True,
+        )
     for name in schema.names:
         if name not in names:
             field = schema.field(name)
@@ -89,12 +95,13 @@ def parsed(
 
 def _require(table: Table, names: set[str]) -> None:
     """ValueError when columns that tell the table from others are missing."""
-    if lacking := {*table.key, "run_id", "device", *table.marks} - names:
+    if lacking := {*table.key, *table.marks} - names:
         raise ValueError(f"it has no column {', '.join(sorted(lacking))}")
 
 
-def _set_aside(root: Path, path: Path, why: str) -> None:
+def put_aside(root: Path, path: Path, found: Exception) -> None:
     """Moves a file that cannot be read out of the readers' way; where it cannot, it is skipped."""
+    why = str(found).partition("\n")[0]
     place = root / "set-aside" / path.relative_to(root)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)

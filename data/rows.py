@@ -8,7 +8,7 @@ from typing import Any
 
 from data import codec
 from data.records import Iteration, LlmCall, Move, Pair, RunResult, Timing, digest
-from data.schema import VERSION
+from data.schema import ITERATIONS, LLM_CALLS, VERSION, Table
 
 Row = dict[str, Any]
 
@@ -57,7 +57,7 @@ def iteration_row(iteration: Iteration) -> Row:
         "started_at": moment(iteration.started_at),
         "ended_at": moment(iteration.ended_at),
     }
-    return {name: _storable(value) for name, value in row.items()}
+    return _stored(ITERATIONS, row)
 
 
 def timing_rows(iteration: Iteration, iteration_id: str) -> list[Row]:
@@ -81,7 +81,7 @@ def call_row(key: CallKey, sample: int, call: LlmCall) -> Row:
     }
     plain = set(LlmCall.__slots__) - set(row)
     row |= {name: getattr(call, name) for name in plain}
-    return {name: _storable(value) for name, value in row.items()}
+    return _stored(LLM_CALLS, row)
 
 
 def moment(text: str) -> datetime | None:
@@ -211,6 +211,13 @@ def _cost(calls: tuple[LlmCall, ...]) -> float | None:
     """Dollars of all calls; None as soon as one is unknown."""
     known = [call.cost_usd for call in calls if call.cost_usd is not None]
     return sum(known, 0.0) if len(known) == len(calls) else None
+
+
+def _stored(table: Table, row: Row) -> Row:
+    """The row as UTF-8 can hold it, with the ids of its long texts."""
+    row = {name: _storable(value) for name, value in row.items()}
+    texts = {place: row.get(column) for column, place in table.texts}
+    return row | {place: text and digest(text) for place, text in texts.items()}
 
 
 def _storable(value: object) -> object:

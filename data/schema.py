@@ -1,4 +1,4 @@
-"""The ledger's three tables, one column a line: name, type, unit, meaning.
+"""The ledger's tables, one column a line: name, type, unit, meaning.
 
 `python -m data.schema` writes them and the list of `data/queries/` into `docs/ledger.md`. A new
 column is added at the end of its table with VERSION raised; older rows read as NULL there. A
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-VERSION = 3
+VERSION = 4
 
 TEXT = pa.string()
-TEXTS = pa.list_(pa.string())
+WORDS = pa.list_(pa.string())
 INTEGER = pa.int64()
 REAL = pa.float64()
 REALS = pa.list_(pa.float64())
@@ -49,7 +49,9 @@ class Table:
     key: tuple[str, ...]
     """Two rows that agree in these are one row."""
     marks: tuple[str, ...]
-    """Columns that only a file of this table has."""
+    """Columns that together only a file of this table has."""
+    texts: tuple[tuple[str, str], ...] = ()
+    """Columns of long texts, each with the one of its id in `texts`."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -66,11 +68,24 @@ PAIR_COLUMNS = (
     Column("step", INTEGER, "", "Counts the steps of a pair from 0"),
 )
 
+TEXTS = Table(
+    name="texts",
+    meaning="One row a long text of compacted rows: a source, a prompt, a reply, a log.",
+    key=("text_id",),
+    marks=("text",),
+    columns=(
+        Column("text_id", TEXT, "", "Hash of the text; other rows refer to it"),
+        Column("schema_version", INTEGER, "", "Version of these columns when the row was written"),
+        Column("text", TEXT, "", "The text itself"),
+    ),
+)
+
 ITERATIONS = Table(
     name="iterations",
     meaning="One row a step: what was tried, by whom, what came of it.",
     key=("iteration_id",),
-    marks=("verdict", "record"),
+    marks=("run_id", "device", "verdict", "record"),
+    texts=(("source", "source_id"),),
     columns=(
         Column("iteration_id", TEXT, "", "Hash of the whole record"),
         Column("schema_version", INTEGER, "", "Version of these columns when the row was written"),
@@ -81,7 +96,7 @@ ITERATIONS = Table(
         Column("arch", TEXT, "", "Architecture that was compiled for"),
         Column("mode", TEXT, "", "create, fix, optimise, translate, confirm or admit"),
         Column("candidate_id", TEXT, "", "Hash of language and source; NULL without a source"),
-        Column("parent_ids", TEXTS, "", "Candidates that this one was made from"),
+        Column("parent_ids", WORDS, "", "Candidates that this one was made from"),
         Column("reference", TEXT, "", "Foreign kernel that the generator was shown"),
         Column("verdict", TEXT, "", "Verdict on the candidate, or outcome of the pair"),
         Column("reason", TEXT, "", "One sentence why"),
@@ -94,9 +109,9 @@ ITERATIONS = Table(
         Column("speedup_low", REAL, "ratio", "Lower bound of its 95 % interval"),
         Column("speedup_high", REAL, "ratio", "Upper bound of its 95 % interval"),
         Column("gain_over_parent", REAL, "ratio", "Parent time / candidate time, timed as pairs"),
-        Column("techniques", TEXTS, "", "Tags that the generator declared"),
-        Column("techniques_added", TEXTS, "", "Tags that the parent had not"),
-        Column("techniques_detected", TEXTS, "", "Tags that rules found in the source"),
+        Column("techniques", WORDS, "", "Tags that the generator declared"),
+        Column("techniques_added", WORDS, "", "Tags that the parent had not"),
+        Column("techniques_detected", WORDS, "", "Tags that rules found in the source"),
         Column("agent_kind", TEXT, "", "Generator: offline, llm, given or scripted"),
         Column("agent_name", TEXT, "", "Template or generator by name"),
         Column("model", TEXT, "", "Language model of the generator; NULL without one"),
@@ -113,7 +128,7 @@ ITERATIONS = Table(
         Column("build_seconds", REAL, "s", "Wall time of the build"),
         Column("build_route", TEXT, "", "launcher or one-phase"),
         Column("run_seconds", REAL, "s", "Wall time of checking and timing"),
-        Column("library_ops", TEXTS, "", "ATen compute operators that the candidate called"),
+        Column("library_ops", WORDS, "", "ATen compute operators that the candidate called"),
         Column("authored", TRUTH, "", "Own memory writes reach the output; NULL if not traced"),
         Column("environment", TEXT, "JSON", "Versions and flags that the numbers depend on"),
         Column("record", TEXT, "JSON", "The whole Iteration (data/codec.py); resume reads it"),
@@ -122,6 +137,7 @@ ITERATIONS = Table(
         Column("family", TEXT, "", "Family of the operator: softmax, norm; NULL if unknown"),
         Column("gain_low", REAL, "ratio", "Lower bound of gain_over_parent's 95 % interval"),
         Column("gain_high", REAL, "ratio", "Upper bound of gain_over_parent's 95 % interval"),
+        Column("source_id", TEXT, "", "Hash of the source: its text_id in `texts`"),
     ),
 )
 
@@ -129,7 +145,7 @@ TIMINGS = Table(
     name="timings",
     meaning="One row a shape of a timed step: paired times against the baseline.",
     key=("iteration_id", "shape"),
-    marks=("ratio",),
+    marks=("run_id", "device", "ratio"),
     columns=(
         Column("iteration_id", TEXT, "", "Row of `iterations` that it belongs to"),
         Column("schema_version", INTEGER, "", "Version of these columns when the row was written"),
@@ -159,7 +175,8 @@ LLM_CALLS = Table(
     name="llm_calls",
     meaning="One row a paid request, stored before the reply is judged.",
     key=("call_id",),
-    marks=("role", "record"),
+    marks=("run_id", "device", "role", "record"),
+    texts=(("prompt", "prompt_id"), ("reply", "reply_id"), ("reasoning", "reasoning_id")),
     columns=(
         Column("call_id", TEXT, "", "Hash of the step, the sample and the call"),
         Column("iteration_id", TEXT, "", "Step that used it; NULL until the step is on record"),
@@ -185,10 +202,13 @@ LLM_CALLS = Table(
         Column("seconds", REAL, "s", "Wall time"),
         Column("record", TEXT, "JSON", "The whole LlmCall (data/codec.py); resume reads it"),
         Column("started_at", TIME, "UTC", "Start of the call"),
+        Column("prompt_id", TEXT, "", "Hash of the prompt: its text_id in `texts`"),
+        Column("reply_id", TEXT, "", "Hash of the reply"),
+        Column("reasoning_id", TEXT, "", "Hash of the reasoning"),
     ),
 )
 
-TABLES = {t.name: t for t in (ITERATIONS, TIMINGS, LLM_CALLS)}
+TABLES = {t.name: t for t in (ITERATIONS, TIMINGS, LLM_CALLS, TEXTS)}
 
 
 def generated() -> str:

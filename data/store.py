@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import duckdb
 
-from data import codec, files, views
+from data import codec, files, texts, views
 from data.reading import Pair
 from data.records import Iteration, LlmCall, digest
 from data.rows import CallKey, Row, call_row, iteration_row, timing_rows, to_json
@@ -69,6 +69,7 @@ class Ledger:
         rows = files.read_pair(self.root, LLM_CALLS, where, columns).to_pylist()
         mine = [r for r in rows if all(r[name] == value for name, value in wanted.items())]
         mine.sort(key=lambda r: (r["sample"], r["call_id"]))
+        mine = self._whole(where, mine)
         return [call for r in mine if (call := _decoded(LlmCall, r)) is not None]
 
     def history(self, run_id: str, operator_hash: str, device: str) -> tuple[Iteration, ...]:
@@ -77,13 +78,24 @@ class Ledger:
         where = _pair(run_id, operator_hash, device)
         rows = files.read_pair(self.root, ITERATIONS, where, columns).to_pylist()
         pair = (run_id, operator_hash, device)
-        return _steps([r for r in rows if tuple(r[name] for name in _STEP[:3]) == pair])
+        mine = [r for r in rows if tuple(r[name] for name in _STEP[:3]) == pair]
+        return _steps(self._whole(where, mine))
 
     def compact(self, run_id: str, operator_hash: str, device: str) -> None:
         """Rewrites a pair's files as one a table; others may append and read meanwhile."""
         for table in TABLES.values():
             files.merge(self.root, table, folder_of(run_id, operator_hash, device))
         files.sweep(self.root)
+
+    def _whole(self, pair: Pair, rows: list[Row]) -> list[Row]:
+        """The rows of a pair with whole records; one whose text is lost is passed over."""
+        kept = texts.find(self.root, texts.needed(r["record"] for r in rows))
+        samples: dict[str, dict[str, list[float]]] = {}
+        if any(texts.sampled(r["record"]) for r in rows):
+            columns = ["iteration_id", "shape", "latencies"]
+            for timed in files.read_pair(self.root, TIMINGS, pair, columns).to_pylist():
+                samples.setdefault(timed["iteration_id"], {})[timed["shape"]] = timed["latencies"]
+        return [row for r in rows if (row := _with_record(r, kept, samples)) is not None]
 
     def connect(self) -> duckdb.DuckDBPyConnection:
         """An in-memory DuckDB with the views `iterations`, `best`, `timings`, `llm_calls`."""
@@ -103,6 +115,18 @@ def _steps(rows: list[Row]) -> tuple[Iteration, ...]:
         if place not in first and (iteration := _decoded(Iteration, row)) is not None:
             first[place] = iteration
     return tuple(sorted(first.values(), key=lambda i: (i.move.step, i.move.lineage)))
+
+
+def _with_record(
+    row: Row, kept: dict[str, str], samples: dict[str, dict[str, list[float]]]
+) -> Row | None:
+    """The row with its whole record; None, with a warning, when a text of it is lost."""
+    try:
+        record = texts.whole(row["record"], kept, samples.get(row.get("iteration_id", ""), {}))
+    except KeyError as error:
+        _log.warning("passed over a row of run %s: text %s is lost", row["run_id"], error)
+        return None
+    return row | {"record": record}
 
 
 def _decoded(kind: type[T], row: Row) -> T | None:

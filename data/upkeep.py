@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from data import files, views, volumes
+from data import files, texts, views, volumes
 from data.errors import LedgerError, MisuseError
 from data.mirror import pull, remote
 from data.reading import opens, parsed, read
@@ -24,6 +24,8 @@ class State:
     """Rows of a key that came before: a compaction that was cut leaves them, they count once."""
     broken: int
     """Files that this look set aside."""
+    lost: int
+    """Long texts that its rows refer to and that nobody has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,8 @@ def check(root: Path) -> list[State]:
     """Reads every file to its last page; what is no file of its table is set aside."""
     require(root)
     pull(root, root)
-    return [_state(root, table) for table in TABLES.values()]
+    states = [_state(root, table) for table in reversed(TABLES.values())]
+    return states[::-1]
 
 
 def set_aside(root: Path) -> list[Path]:
@@ -55,7 +58,7 @@ def merge(root: Path, other: Path) -> Merged:
     require(other)
     taken = known = 0
     refused: list[Path] = []
-    for table in TABLES.values():
+    for table in reversed(TABLES.values()):  # what others refer to comes first
         for path in sorted((other / table.name).rglob("*.parquet")):
             target = root / path.relative_to(other)
             if target.exists():
@@ -101,11 +104,17 @@ def _whole(table: Table, path: Path) -> bytes | None:
 def _state(root: Path, table: Table) -> State:
     before = len(set_aside(root))
     seen: set[tuple[str, ...]] = set()
+    wanted: set[str] = set()
     rows = count = 0
     for path in sorted((root / table.name).rglob("*.parquet")):
         if opens(root, table, path) and (loaded := read(root, table, path, table.schema, None)):
             seen |= set(volumes.keys(table, loaded.rows))
+            wanted |= texts.referred(table, loaded.rows)
             rows += loaded.rows.num_rows
             count += 1
     broken = len(set_aside(root)) - before
-    return State(table=table.name, files=count, rows=rows, doubles=rows - len(seen), broken=broken)
+    lost = len(wanted - texts.ids(root)) if wanted else 0
+    doubles = rows - len(seen)
+    return State(
+        table=table.name, files=count, rows=rows, doubles=doubles, broken=broken, lost=lost
+    )

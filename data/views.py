@@ -14,7 +14,7 @@ from data import files, volumes
 from data.errors import MisuseError
 from data.schema import QUERIES, TABLES, Table
 
-VIEWS = ("additions", "best", "effects", "iterations", "llm_calls", "timings")
+VIEWS = ("additions", "best", "effects", "iterations", "llm_calls", "texts", "timings")
 
 DEFINITIONS = Path(__file__).with_name("views.sql")
 
@@ -49,7 +49,8 @@ def over(
     connection.execute("CREATE SCHEMA stored")
     for name, rows in tables.items():
         connection.register("incoming", rows)
-        _store(connection, TABLES[name], (gathered or {}).get(name, []), database)
+        paths = (gathered or {}).get(name, [])
+        _store(connection, TABLES[name], paths, database, alone=not rows.num_rows)
         connection.unregister("incoming")
     connection.execute(DEFINITIONS.read_text(encoding="utf-8"))
     if database:
@@ -58,9 +59,17 @@ def over(
 
 
 def _store(
-    connection: duckdb.DuckDBPyConnection, table: Table, paths: list[Path], database: str | None
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    paths: list[Path],
+    database: str | None,
+    *,
+    alone: bool,
 ) -> None:
-    """`stored.NAME` of the rows that are registered as `incoming` and of the volumes."""
+    """`stored.NAME` of the rows that are registered as `incoming` and of the volumes.
+
+    `alone`: nothing is incoming, so that no double of the volumes' keys needs to be looked for.
+    """
     stored, columns = f"stored.{table.name}", ", ".join(table.schema.names)
     if not paths:
         connection.execute(f"CREATE TABLE {stored} AS FROM incoming")
@@ -68,10 +77,8 @@ def _store(
     listed = ", ".join("'{}'".format(str(p).replace("'", "''")) for p in paths)
     source = f"read_parquet([{listed}], union_by_name = true)"
     connection.execute("CREATE SCHEMA IF NOT EXISTS loose")
-    connection.execute(
-        f"CREATE TABLE loose.{table.name} AS FROM incoming"
-        f" ANTI JOIN {source} USING ({', '.join(table.key)})"
-    )
+    doubles = "" if alone else f" ANTI JOIN {source} USING ({', '.join(table.key)})"
+    connection.execute(f"CREATE TABLE loose.{table.name} AS FROM incoming{doubles}")
     connection.execute(
         f"CREATE {'TABLE' if database else 'VIEW'} {stored} AS SELECT {columns} FROM"  # noqa: S608 - names of ours
         f" (FROM loose.{table.name} UNION ALL BY NAME FROM {source})"

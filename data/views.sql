@@ -15,8 +15,14 @@ CREATE TABLE stored.superseded AS
         ORDER BY ended_at NULLS LAST, iteration_id
     ) > 1;
 
+-- Each text once, also where two compactions stored it. That it is grouped lets DuckDB leave out the
+-- joins below where no text is asked for.
+CREATE VIEW texts AS SELECT text_id, any_value(text) AS text FROM stored.texts GROUP BY text_id;
+
 CREATE VIEW iterations AS
-    SELECT * FROM stored.iterations ANTI JOIN stored.superseded USING (iteration_id);
+    SELECT i.* REPLACE (coalesce(i.source, t.text) AS source)
+    FROM (FROM stored.iterations ANTI JOIN stored.superseded USING (iteration_id)) i
+    LEFT JOIN texts t ON t.text_id = i.source_id;
 
 CREATE VIEW best AS
     SELECT * FROM iterations
@@ -30,9 +36,16 @@ CREATE VIEW timings AS
     SELECT * FROM stored.timings SEMI JOIN iterations USING (iteration_id);
 
 CREATE VIEW llm_calls AS
-    SELECT c.* REPLACE (i.iteration_id AS iteration_id)
-    FROM stored.llm_calls c LEFT JOIN iterations i
-    USING (run_id, operator_hash, device, contract, lineage, step);
+    SELECT c.* REPLACE (
+        i.iteration_id AS iteration_id,
+        coalesce(c.prompt, prompts.text) AS prompt,
+        coalesce(c.reply, replies.text) AS reply,
+        coalesce(c.reasoning, thoughts.text) AS reasoning)
+    FROM stored.llm_calls c
+    LEFT JOIN iterations i USING (run_id, operator_hash, device, contract, lineage, step)
+    LEFT JOIN texts prompts ON prompts.text_id = c.prompt_id
+    LEFT JOIN texts replies ON replies.text_id = c.reply_id
+    LEFT JOIN texts thoughts ON thoughts.text_id = c.reasoning_id;
 
 -- Rows before version 3 have no interval of the gain: it follows from the shapes, whose half widths
 -- (in the logarithm) add in quadrature.

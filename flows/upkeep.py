@@ -20,7 +20,11 @@ def check(runs: Path, *, as_json: bool) -> int:
     aside = upkeep.set_aside(runs)
     for path in aside:
         print(f"kforge: set aside: {path}; look at it, then remove it", file=sys.stderr)
-    return 1 if aside else 0
+    lost = sum(row["lost"] for row in rows)
+    if lost:
+        told = "texts are lost; what else their rows hold is answered, those steps are done again"
+        print(f"kforge: {lost} {told}", file=sys.stderr)
+    return 1 if aside or lost else 0
 
 
 def compact(runs: Path) -> None:

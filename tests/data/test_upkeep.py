@@ -33,6 +33,7 @@ def test_check_of_a_sound_ledger_is_exit_0(
         ("iterations", 3, 0, 0),
         ("timings", 3, 0, 0),
         ("llm_calls", 0, 0, 0),
+        ("texts", 0, 0, 0),
     ]
 
 

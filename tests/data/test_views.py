@@ -48,7 +48,7 @@ def test_empty_ledger_has_views_with_columns(ledger: Ledger, view: str) -> None:
     """Nothing on record is an empty answer, not an error."""
     table = query(ledger.root, f"SELECT * FROM {view}")
     assert table.num_rows == 0
-    assert "contract" in table.column_names
+    assert {"contract", "text_id"} & set(table.column_names)
     assert not ledger.root.exists()
 
 
@@ -136,7 +136,7 @@ def test_refused_sql_is_one_line_and_touches_no_file(ledger: Ledger, sql: str) -
         query(ledger.root, sql.format(root=ledger.root))
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(
-        "; views: additions, best, effects, iterations, llm_calls, timings"
+        "; views: additions, best, effects, iterations, llm_calls, texts, timings"
     )
     assert sorted(ledger.root.rglob("*")) == before
 
