@@ -83,5 +83,5 @@ def test_one_name_of_two_modules_is_refused(
         module = types.ModuleType(name)
         module.__file__ = str(tmp_path / f"{name}.py")
         monkeypatch.setitem(sys.modules, name, module)
-    with pytest.raises(RuntimeError, match="right and targets.left both define SIZE"):
+    with pytest.raises(RuntimeError, match=r"right and targets\.left both define SIZE"):
         closure("targets.right", "right")
