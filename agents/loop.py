@@ -121,7 +121,8 @@ async def _examine(row: Iteration, request: Request, stages: Stages) -> Iteratio
     runs = build.runs and request.pair.device.execution != "none"
     run = await stages.measure(_job(row, request)) if runs else None
     row = described(replace(row, build=build, run=run), request)
-    return judged(row, judge(row.contract, build, run))
+    row = judged(row, judge(row.contract, build, run))
+    return replace(row, profile=stages.profile(request.admission, row)) if row.right else row
 
 
 async def _kept(row: Iteration, stages: Stages) -> Iteration:

@@ -38,6 +38,14 @@ async def test_the_generator_gets_the_one_advice() -> None:
     assert script.advised[0].profile is not None
 
 
+async def test_a_right_step_keeps_its_profile() -> None:
+    """The row has what an analyst would read of its candidate; a wrong kernel has no profile."""
+    script = Scripted(["wrong", "2.0x"])
+    await port(pair(steps=2), script.stages())
+    kept = [i.profile.value("bandwidth_share") if i.profile else None for i in script.rows]
+    assert kept == [None, 0.3, 0.3]
+
+
 async def test_hopeless_candidates_end() -> None:
     """A generator that never gets it right stops at its tries and loses nothing."""
     script = Scripted(["wrong"] + [f"wrong {i}" for i in range(30)])
