@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from data.errors import MisuseError
+from data.report.page import write
 from data.upkeep import require
 from data.views import plain, query, question
 from flows import server
@@ -45,6 +46,14 @@ def print_answer(runs: Path, sql: str, form: str) -> None:
         lines.writerows([_flat(value) for value in row.values()] for row in rows)
     else:
         print_table(answer.column_names, [list(row.values()) for row in rows])
+
+
+def print_report(runs: Path, out: Path, run: str | None) -> None:
+    """Writes the page; its path on stdout, what it lacks on stderr."""
+    written = write(runs, out, run)
+    for text in written.left_out:
+        print(f"left out of the page: {text}", file=sys.stderr)
+    print(written.path)
 
 
 def print_devices(*, as_json: bool) -> None:

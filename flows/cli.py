@@ -234,6 +234,24 @@ def show(
 
 
 @app.command()
+def report(
+    *,
+    run: Annotated[
+        str | None,
+        Option(metavar="RUN_ID", help="One run alone; `last` is the latest. None means all."),
+    ] = None,
+    out: Annotated[Path, Option("--out", "-o", metavar="FILE", help="Where the page goes.")] = Path(
+        "kforge-report.html"
+    ),
+    runs: Runs = RUNS,
+) -> None:
+    """Write one HTML page of the ledger that opens offline."""
+    from flows.answers import print_report  # noqa: PLC0415
+
+    print_report(runs, out, run)
+
+
+@app.command()
 def devices(*, json: Json = False) -> None:
     """List the devices and what each can do here."""
     from flows.answers import print_devices  # noqa: PLC0415

@@ -18,6 +18,7 @@ COMMANDS = (
     "admit",
     "query",
     "show",
+    "report",
     "devices",
     "doctor",
     "reap",

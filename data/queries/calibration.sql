@@ -1,10 +1,11 @@
 -- How well does an analyst's predicted gain agree with the gain that was measured?
 -- typical_error is the geometric mean factor between the two; failed steps have no measured gain.
+-- An advice with half a character in it is no JSON: its analyst is unknown.
 WITH advised AS (
     SELECT device, predicted_gain, gain_over_parent,
-        advice ->> 'agent_kind' AS analyst,
-        advice ->> 'model' AS model
-    FROM iterations
+        known ->> 'agent_kind' AS analyst,
+        known ->> 'model' AS model
+    FROM (SELECT *, CASE WHEN json_valid(advice) THEN advice END AS known FROM iterations)
     WHERE predicted_gain > 0 AND execution = 'hardware' AND mode <> 'confirm'
 )
 SELECT device, analyst, model,

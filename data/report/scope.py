@@ -1,0 +1,53 @@
+"""What a report is about: a whole ledger, or one run of it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from data import views
+from data.errors import MisuseError
+
+LAST = "last"
+"""Stands for the run that ended latest."""
+_LATEST = (
+    "SELECT run_id FROM iterations GROUP BY run_id ORDER BY max(ended_at) DESC NULLS LAST, run_id"
+)
+_NARROW = (
+    "ALTER VIEW {0} RENAME TO all_{0}",
+    "CREATE VIEW {0} AS FROM all_{0} WHERE run_id = getvariable('run')",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The rows that a report speaks of; every question is answered over them alone."""
+
+    connection: duckdb.DuckDBPyConnection
+    ledger: str
+    """Folder, as a person gave it."""
+    run_id: str | None
+    """None means all runs."""
+
+    def asked(self, sql: str, **given: object) -> pa.Table:
+        """The answer to `sql` with its named parameters."""
+        return self.connection.sql(sql, params=given or None).to_arrow_table()
+
+
+def scope(root: Path, run: str | None) -> Scope:
+    """The ledger in `root`, narrowed to a run when one is named; MisuseError when there is none."""
+    connection = views.connect(root)
+    if run is None:
+        return Scope(connection=connection, ledger=str(root), run_id=None)
+    known = [name for (name,) in connection.execute(_LATEST).fetchall()]
+    run_id = known[0] if run == LAST and known else run
+    if run_id not in known:
+        listed = ", ".join(known[:5]) or "none"
+        more = f" and {len(known) - 5} more" if len(known) > 5 else ""
+        raise MisuseError(f"no run {run!r} in {root}; known, latest first: {listed}{more}")
+    connection.execute("SET VARIABLE run = $1", [run_id])
+    for view in ("iterations", "llm_calls"):
+        for statement in _NARROW:
+            connection.execute(statement.format(view))
+    return Scope(connection=connection, ledger=str(root), run_id=run_id)
