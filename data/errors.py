@@ -6,6 +6,7 @@
     ├── MisuseError        what was asked cannot be meant: exit code 2
     │   └── OperatorError  a file that is no operator, a suite without operators
     ├── MachineError       the world's fault: host, tool, disk, lease; retried where it may pass
+    ├── StandingError  accepted kernels lost their standing when they were looked at again
     ├── LedgerError        the ledger cannot be read or written
     └── ModelError         the language model's side: transport, refusal of the key, garbage
         ├── BudgetError    the next call could cost more than what is left
@@ -36,6 +37,10 @@ class MachineError(KForgeError):
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)
         self.retryable = retryable
+
+
+class StandingError(KForgeError):
+    """A re-qualification found accepted kernels that are wrong now, or slower."""
 
 
 class LedgerError(KForgeError):

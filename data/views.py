@@ -14,7 +14,10 @@ from data import files, volumes
 from data.errors import MisuseError
 from data.schema import QUERIES, TABLES, Table
 
-VIEWS = ("additions", "best", "effects", "iterations", "llm_calls", "texts", "timings")
+VIEWS = (
+    *("additions", "best", "confirmed", "effects"),
+    *("iterations", "llm_calls", "texts", "timings"),
+)
 
 DEFINITIONS = Path(__file__).with_name("views.sql")
 

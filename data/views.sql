@@ -24,9 +24,19 @@ CREATE VIEW iterations AS
     FROM (FROM stored.iterations ANTI JOIN stored.superseded USING (iteration_id)) i
     LEFT JOIN texts t ON t.text_id = i.source_id;
 
-CREATE VIEW best AS
+-- The latest confirming run of each kernel: a later look replaces an earlier one, for better or
+-- worse. So a kernel that a re-qualification refuses gives its place to the next one.
+CREATE VIEW confirmed AS
     SELECT * FROM iterations
-    WHERE mode = 'confirm' AND verdict IN ('CORRECT', 'FASTER') AND execution = 'hardware'
+    WHERE mode = 'confirm' AND execution = 'hardware' AND candidate_id IS NOT NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY operator_hash, device, contract, candidate_id
+        ORDER BY ended_at DESC NULLS LAST, iteration_id
+    ) = 1;
+
+CREATE VIEW best AS
+    SELECT * FROM confirmed
+    WHERE verdict IN ('CORRECT', 'FASTER')
     QUALIFY row_number() OVER (
         PARTITION BY operator_hash, device, contract
         ORDER BY speedup_low DESC NULLS LAST, ended_at DESC NULLS LAST, iteration_id

@@ -16,6 +16,8 @@ from typer import Argument, Option
 
 from data.errors import KForgeError, MisuseError
 from data.records import LibraryPolicy, Policy, ShapePolicy
+from flows import operation
+from flows.options import RUNS, Json, Runs
 
 app = typer.Typer(
     name="kforge",
@@ -27,28 +29,6 @@ servers = typer.Typer(help="The Prefect server of a ledger folder.", rich_markup
 app.add_typer(servers, name="server")
 spools = typer.Typer(help="Jobs for machines that cannot be reached.", rich_markup_mode=None)
 app.add_typer(spools, name="spool")
-
-
-def ledger_folder(text: str | Path) -> Path:
-    """The folder that `--runs` means, also for `s3://BUCKET/PREFIX`."""
-    if not str(text).startswith("s3://"):
-        return Path(text)
-    from data.mirror import folder  # noqa: PLC0415  (Arrow costs 0.2 s)
-
-    return folder(str(text))
-
-
-Runs = Annotated[
-    Path,
-    Option(
-        "--runs",
-        metavar="DIR",
-        parser=ledger_folder,
-        help="Folder of the ledger, or s3://BUCKET/PREFIX.",
-    ),
-]
-Json = Annotated[bool, Option("--json", help="One JSON object a line.")]
-RUNS = Path("runs")
 
 
 ledgers = typer.Typer(help="The files of a ledger.", rich_markup_mode=None)
@@ -93,6 +73,9 @@ def port(  # noqa: PLR0913  (one parameter an option)
     api_base: Annotated[
         str | None, Option(metavar="URL", help="An OpenAI-compatible endpoint.")
     ] = None,
+    parallel: Annotated[
+        int, Option(min=1, max=64, help="Pairs at a time; above 2 Prefect needs PostgreSQL.")
+    ] = 2,
     engine: Annotated[
         Literal["prefect", "local"], Option(help="Prefect flows, or this process alone.")
     ] = "prefect",
@@ -116,6 +99,7 @@ def port(  # noqa: PLR0913  (one parameter an option)
         agents=agents,
         model=model,
         api_base=api_base,
+        parallel=parallel,
         runs=str(runs),
     )
     return run_campaign(asked, engine, as_json=json)
@@ -282,6 +266,10 @@ def reap(
     from flows.reaping import clear  # noqa: PLC0415
 
     return clear(tuple(machines or ()), days, as_json=json)
+
+
+app.command()(operation.bootstrap)
+app.command()(operation.requalify)
 
 
 @servers.command()

@@ -66,7 +66,7 @@ MISUSE: dict[str, tuple[list[str], str]] = {
     "admit what is not known": (["admit", "sofmax"], "softmax"),
     "admit on an unknown device": (["admit", "softmax", "--device", "x"], "unknown device 'x'"),
     "no ledger": (["query", "FROM best", "--runs", "nowhere"], "no ledger in nowhere"),
-    "unknown question": (["query", "worst"], "unknown query 'worst'; known: best, "),
+    "unknown question": (["query", "worst"], "unknown query 'worst'; known: accepted, best, "),
     "query of nothing": (["query"], "--file"),
     "query file that is not there": (["query", "--file", "q.sql"], "cannot read q.sql"),
     "bad SQL": (["query", "selec 1", "--runs", "ledger"], "selec"),

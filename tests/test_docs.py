@@ -25,6 +25,8 @@ COMMANDS = (
     "ledger",
     "server",
     "spool",
+    "bootstrap",
+    "requalify",
 )
 GROUPS = ("ledger", "server", "spool")
 LINE = re.compile(r"^(?:\$ )?(kforge [^#\n]*)", re.MULTILINE)

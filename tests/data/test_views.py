@@ -136,7 +136,7 @@ def test_refused_sql_is_one_line_and_touches_no_file(ledger: Ledger, sql: str) -
         query(ledger.root, sql.format(root=ledger.root))
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(
-        "; views: additions, best, effects, iterations, llm_calls, texts, timings"
+        "; views: additions, best, confirmed, effects, iterations, llm_calls, texts, timings"
     )
     assert sorted(ledger.root.rglob("*")) == before
 
@@ -163,7 +163,7 @@ def test_answers_are_json(ledger: Ledger) -> None:
 
 def test_unknown_question_names_the_known(ledger: Ledger) -> None:
     """A typing error in a query's name is answered with the names."""
-    with pytest.raises(MisuseError, match=r"unknown query 'worst'; known: best, calibration"):
+    with pytest.raises(MisuseError, match=r"unknown query 'worst'; known: accepted, best, calibration"):
         question("worst")
 
 
