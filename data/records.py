@@ -94,6 +94,9 @@ class Card:
     measured: bool = False
 
 
+TIMED = ("hardware", "simulated")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """The hardware that a result names."""
@@ -106,12 +109,12 @@ class Device:
     machine: str = "local"
     index: int = 0
     execution: str = "hardware"
-    """`hardware`, `emulated` or `none`."""
+    """`hardware`, `emulated` or `none`; `simulated` in ledgers that are marked as such."""
 
     @property
     def timed(self) -> bool:
-        """Whether a time of it is one: an emulated time never is."""
-        return self.execution == "hardware"
+        """Whether it has times: an emulated device never has, a simulated one made-up ones."""
+        return self.execution in TIMED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,7 +362,7 @@ class RunResult:
     isolation: str = ""
     """The rung of the sandbox ladder."""
     execution: str = "hardware"
-    """`hardware` or `emulated`."""
+    """As the device's."""
     environment: dict[str, str] = field(default_factory=dict)
     log: str = ""
     seconds: float = 0.0
@@ -367,7 +370,7 @@ class RunResult:
     def __post_init__(self) -> None:
         if self.timings and self.status is not RunStatus.RAN:
             raise ValueError("a candidate that was not right has no time")
-        if self.timings and self.execution != "hardware":
+        if self.timings and self.execution not in TIMED:
             raise ValueError(f"{self.execution} execution has no time")
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import duckdb
 
-from data import codec, files, texts, views
+from data import codec, files, simulated, texts, views
 from data.reading import Pair
 from data.records import Iteration, LlmCall, digest
 from data.rows import CallKey, Row, call_row, iteration_row, timing_rows, to_json
@@ -45,8 +45,10 @@ class Ledger:
     def append(self, iteration: Iteration) -> None:
         """Records one step, timings first; LedgerError when the disk does not take it.
 
-        Appending the same record again changes nothing.
+        Appending the same record again changes nothing. Made-up rows and measured ones are never
+        in one ledger: LedgerError.
         """
+        simulated.check(self.root, iteration)
         row = iteration_row(iteration)
         place = folder_of(row["run_id"], row["operator_hash"], row["device"])
         name = f"step-{row['step']:03d}-{row['iteration_id']}.parquet"

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from data import files, texts, views, volumes
+from data import files, simulated, texts, views, volumes
 from data.errors import LedgerError, MisuseError
 from data.mirror import pull, remote
 from data.reading import opens, parsed, read
@@ -56,6 +56,7 @@ def merge(root: Path, other: Path) -> Merged:
     Names come from the content, so a file of the same name is the same file.
     """
     require(other)
+    simulated.same_kind(root, other)
     taken = known = 0
     refused: list[Path] = []
     for table in reversed(TABLES.values()):  # what others refer to comes first

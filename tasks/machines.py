@@ -1,6 +1,7 @@
 """The machines that this process talks to: one connection each, however many pairs share it."""
 
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from data.errors import MachineError
@@ -16,6 +17,9 @@ from targets.machines.spool import PATIENCE_S, SpoolMachine
 from targets.machines.ssh import Destination, ssh_machine
 
 Reached = LocalMachine | RemoteMachine | SlurmMachine | SpoolMachine | Ec2Machine
+
+OTHERS: dict[str, Callable[[Device, Path], Reached]] = {}
+"""Further machines by name and how each is opened: tests put a simulated one here."""
 
 _open: dict[tuple[str, str, Path], Reached] = {}
 
@@ -35,6 +39,8 @@ def machine_for(device: Device, runs: Path, *, scope: str | None = None) -> Reac
 
 def _opened(device: Device, runs: Path, scope: str) -> Reached:
     name = device.machine
+    if name in OTHERS:
+        return OTHERS[name](device, runs)
     if name == "local":
         return LocalMachine(runs / ".cache")
     if host := inventory.destinations().get(name):

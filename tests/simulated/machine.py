@@ -1,0 +1,112 @@
+"""A host with a device that nobody has: made-up verdicts and times, the same for the same source.
+
+It stands at the machine seam, so that campaigns of thousands of pairs try everything around it:
+loop, agents, ledger, Prefect. Its rows go into ledgers that are marked as simulated, and no other.
+"""
+
+import asyncio
+import os
+import random
+import re
+from pathlib import Path
+
+from data import simulated
+from data.records import (
+    Admission,
+    BuildResult,
+    Card,
+    Contract,
+    Device,
+    MeasureJob,
+    Operator,
+    RunResult,
+    RunStatus,
+    Shape,
+    TensorSpec,
+    Timing,
+)
+from targets.machines.local import LocalMachine
+from targets.remote.peaks import Probe
+from tasks.machines import OTHERS
+
+NAME = "simulated"
+ENVIRONMENT = {"driver": "1", "torch": "simulated"}
+WORK_S = "KFORGE_SIMULATED_STEP_S"
+"""The environment variable with the seconds that a measurement takes."""
+
+
+def device(index: int = 0) -> Device:
+    """One of the devices that are not there."""
+    return Device(
+        name=f"sim-{index}",
+        target="cpu",
+        vendor="nobody",
+        arch="none",
+        machine=NAME,
+        index=index,
+        execution="simulated",
+    )
+
+
+def install(runs: Path) -> None:
+    """Makes the machine reachable in this process, and the folder a simulated ledger."""
+    simulated.mark(runs)
+    OTHERS[NAME] = lambda _, folder: SimulatedMachine(folder / ".cache", locks=folder / ".leases")
+
+
+class SimulatedMachine(LocalMachine):
+    """Answers at once or after a fixed time; leases are real."""
+
+    async def probe(self, device: Device) -> Probe:
+        return Probe(card=Card(peak_gb_s=1.0), environment=ENVIRONMENT)
+
+    async def admit(
+        self,
+        operator: Operator,
+        contract: Contract,
+        device: Device,
+        *,
+        timed: bool = False,
+        insist: bool = False,
+    ) -> Admission:
+        tensor = (TensorSpec(name="x", shape=(1024,), dtype="float32"),)
+        shape = Shape(
+            name="full", inputs=tensor, outputs=tensor, flops=1e6, moved_bytes=8192.0, floor_us=1.0
+        )
+        return Admission(outcome=None, reason="", shapes=(shape,), environment=ENVIRONMENT)
+
+    async def build(self, operator: Operator, candidate_source: str, device: Device) -> BuildResult:
+        chance = random.Random(f"build {candidate_source}").random()
+        ok = chance > 0.1
+        return BuildResult(ok=ok, route="launcher", detail="" if ok else "error: does not compile")
+
+    async def measure(self, job: MeasureJob) -> RunResult:
+        await asyncio.sleep(float(os.environ.get(WORK_S, "0")))
+        draw = random.Random(job.source)
+        if draw.random() < 0.15:
+            return RunResult(status=RunStatus.WRONG, detail="17 elements", execution="simulated")
+        return RunResult(
+            status=RunStatus.RAN,
+            authored=True,
+            timings=(_timing(job.source),),
+            execution="simulated",
+            environment=ENVIRONMENT,
+        )
+
+
+def _timing(source: str) -> Timing:
+    """As fast as the source says that it is (`tests/simulated/model.py`)."""
+    said = re.search(r"speed (\d+\.\d+) \*/", source)
+    ratio = float(said[1]) if said else 1.0
+    return Timing(
+        shape="full",
+        baseline="eager",
+        ratio=ratio,
+        low=ratio / 1.01,
+        high=ratio * 1.01,
+        pair_ratios=(ratio,) * 3,
+        candidate_us=1000.0 / ratio,
+        baseline_us=1000.0,
+        floor_us=1.0,
+        samples_us=(1000.0 / ratio,) * 8,
+    )
