@@ -12,30 +12,41 @@ from prefect.artifacts import (
     aupdate_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
+from prefect.concurrency.asyncio import concurrency
 
 import agents.loop
 from agents.loop import History, Iterate, Stages
 from data.records import Admission, Iteration, Move, Pair
+from flows.heard import told
 from tasks import pages
 from tasks.campaign import PairResult, campaign_file, read_campaign, run_pair
 from tasks.progress import listener
+
+FINE_PAIRS = 1000
+"""Campaigns above have no task run a step and no bar: 30 task runs/s are all that one server
+records (PREFECT.md, section 1), and its list of a run is slow above 2,000."""
+HELD_S = 120.0
+"""A slot of a device's limit comes back so long after its holder was killed. The limit is for
+people (who works, who waits) and made by `kforge bootstrap`; the lock file is what decides."""
 
 
 @flow(name="pair", flow_run_name="{operator}@{device}", persist_result=False)
 async def pair(runs: str, run_id: str, operator: str, device: str) -> PairResult:
     """Ports one pair of the campaign stored under RUNS/campaigns; goes on from the ledger."""
     campaign = read_campaign(campaign_file(Path(runs), run_id))
-    name = f"{operator}@{device}"
-    subject = next(p for p in campaign.pairs() if p.name == name)
-    bar = await acreate_progress_artifact(0.0, f"progress-{pages.slug(name)}", f"{name}: starting")
+    subject = campaign.named(operator, device)
+    fine = len(campaign.operators) * len(campaign.devices) <= FINE_PAIRS
+    bar = await _bar(subject.name) if fine else None
     rows: list[Iteration] = []
 
     def stepped(iteration: Iteration) -> None:
         rows.append(iteration)
         listener().stepped(iteration)
 
-    result = await run_pair(campaign, subject, iterate=_in_tasks(bar), on_step=stepped)
-    await _publish(name, bar, rows, result)
+    iterate = _in_tasks(bar) if fine else None
+    async with concurrency(f"device-{pages.slug(device)}", lease_duration=HELD_S):
+        result = await run_pair(campaign, subject, iterate=iterate, on_step=stepped)
+    await _publish(subject.name, bar, rows, result)
     return result
 
 
@@ -45,7 +56,7 @@ async def step(work: Callable[[], Awaitable[Iteration | None]]) -> Iteration | N
     return await work()
 
 
-def _in_tasks(bar: UUID) -> Iterate:
+def _in_tasks(bar: UUID | None) -> Iterate:
     """The loop's step as a task run of its own, followed by a look at the progress bar."""
 
     async def iterate(
@@ -63,20 +74,30 @@ def _in_tasks(bar: UUID) -> Iterate:
     return iterate
 
 
-async def _advance(bar: UUID, history: History, steps: int) -> None:
+async def _bar(name: str) -> UUID | None:
+    key = f"progress-{pages.slug(name)}"
+    return await told(acreate_progress_artifact(0.0, key, f"{name}: starting"))
+
+
+async def _advance(bar: UUID | None, history: History, steps: int) -> None:
     latest, best = history[-1], pages.best(history)
     said = f"step {latest.move.step} {latest.move.mode}: {latest.verdict.value}"
     so_far = f"; best so far {pages.speed(best)}" if best else ""
-    await aupdate_progress_artifact(bar, pages.progress(history, steps), f"{said}{so_far}")
+    await _moved(bar, pages.progress(history, steps), f"{said}{so_far}")
 
 
-async def _publish(name: str, bar: UUID, rows: list[Iteration], result: PairResult) -> None:
+async def _moved(bar: UUID | None, percent: float, said: str) -> None:
+    if bar is not None:
+        await told(aupdate_progress_artifact(bar, percent, said))
+
+
+async def _publish(name: str, bar: UUID | None, rows: list[Iteration], result: PairResult) -> None:
     """The artifacts of a pair that has ended."""
     key = pages.slug(name)
     shown = pages.interval(result.speedup, result.speedup_low, result.speedup_high)
-    await aupdate_progress_artifact(bar, 100.0, f"{result.verdict}: {shown}")
+    await _moved(bar, 100.0, f"{result.verdict}: {shown}")
     title = pages.clean(f"{name}: {result.verdict}, {result.reason}")[:500]
-    await acreate_table_artifact(pages.step_rows(rows), f"iterations-{key}", title)
+    await told(acreate_table_artifact(pages.step_rows(rows), f"iterations-{key}", title))
     best = pages.best(rows)
     if best is not None:
-        await acreate_markdown_artifact(pages.best_page(best), f"best-{key}", title)
+        await told(acreate_markdown_artifact(pages.best_page(best), f"best-{key}", title))

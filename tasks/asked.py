@@ -12,9 +12,12 @@ from data.records import Contract, LibraryPolicy, Policy, Settings, ShapePolicy
 from targets.machines import inventory
 from tasks import devices
 from tasks.campaign import Campaign, identify
+from tasks.served import PARALLEL
 
 AGENTS = ("offline", "llm")
 MOST_STEPS = 200
+MOST_PARALLEL = 64
+"""Pairs at a time; beyond, the files and connections of one controller are the limit."""
 INCLUDE_BYTES = 1_000_000
 """Auxiliary sources go into prompts and rows: more is surely the wrong folder."""
 EPOCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,63}")
@@ -38,6 +41,7 @@ class Asked:
     agents: str = "offline"
     model: str | None = None
     api_base: str | None = None
+    parallel: int = PARALLEL
     runs: str = "runs"
 
 
@@ -57,6 +61,7 @@ def compose(asked: Asked) -> Campaign:
         agents=asked.agents,
         model=asked.model,
         api_base=asked.api_base,
+        parallel=asked.parallel,
     )
     _compilable(campaign)
     return identify(campaign)
@@ -88,6 +93,8 @@ def _check(asked: Asked) -> None:
         raise MisuseError("--model and --api-base need --agents llm")
     if not 1 <= asked.steps <= MOST_STEPS:
         raise MisuseError(f"--steps is {asked.steps}; expected 1 to {MOST_STEPS}")
+    if not 1 <= asked.parallel <= MOST_PARALLEL:
+        raise MisuseError(f"--parallel is {asked.parallel}; expected 1 to {MOST_PARALLEL}")
     if not EPOCH.fullmatch(asked.epoch):
         raise MisuseError(
             f"--epoch is {asked.epoch!r}; expected up to 64 letters, digits and . _ : + -"

@@ -1,9 +1,10 @@
 """A campaign: operators x devices under one contract, and how one of its pairs is ported."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from agents import loop
@@ -13,6 +14,7 @@ from data.codec import dumps, loads
 from data.errors import LedgerError
 from data.records import (
     Admission,
+    Brief,
     Contract,
     Device,
     Iteration,
@@ -33,6 +35,7 @@ from tasks.generate import agents_for
 from tasks.machines import machine_for
 from tasks.placing import somewhere
 from tasks.record import record
+from tasks.served import PARALLEL
 from tasks.stages import stages_for
 
 OnStep = Callable[[Iteration], None]
@@ -54,29 +57,34 @@ class Campaign:
     """`offline` or `llm`."""
     model: str | None = None
     api_base: str | None = None
+    parallel: int = PARALLEL
+    """Pairs at a time; no part of the identity: no number depends on it."""
 
     def pairs(self) -> tuple[Pair, ...]:
         """Every operator on every device."""
+        briefs = {d.name: TARGETS[d.target].brief(d) for d in self.devices}
         return tuple(
-            Pair(
-                run_id=self.run_id,
-                epoch=self.epoch,
-                operator=operator,
-                device=device,
-                contract=self.contract,
-                settings=self.settings,
-                brief=TARGETS[device.target].brief(device),
-            )
+            self._pair(operator, device, briefs[device.name])
             for device in self.devices
             for operator in self.operators
         )
 
-    def pair(self, operator_hash: str, device: str) -> Pair:
-        """The pair of that operator and device; KeyError if the campaign has none."""
-        for pair in self.pairs():
-            if pair.operator.hash == operator_hash and pair.device.name == device:
-                return pair
-        raise KeyError((operator_hash, device))
+    def named(self, operator: str, device: str) -> Pair:
+        """The pair of those names; StopIteration if the campaign has none."""
+        found = next(o for o in self.operators if o.name == operator)
+        place = next(d for d in self.devices if d.name == device)
+        return self._pair(found, place, TARGETS[place.target].brief(place))
+
+    def _pair(self, operator: Operator, device: Device, brief: Brief) -> Pair:
+        return Pair(
+            run_id=self.run_id,
+            epoch=self.epoch,
+            operator=operator,
+            device=device,
+            contract=self.contract,
+            settings=self.settings,
+            brief=brief,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +142,32 @@ def store_campaign(campaign: Campaign) -> Path:
     return path
 
 
+def end(campaign: Campaign) -> None:
+    """Marks the stored campaign as one whose pairs have all ended.
+
+    A mark that the disk does not take costs a look through the ledger, the next night.
+    """
+    with suppress(OSError):
+        if campaign_file(Path(campaign.runs), campaign.run_id).exists():
+            _mark(campaign).touch()
+
+
+def ended(campaign: Campaign) -> bool:
+    """Whether all pairs came to their end at least once."""
+    return _mark(campaign).exists()
+
+
+def _mark(campaign: Campaign) -> Path:
+    return campaign_file(Path(campaign.runs), campaign.run_id).with_suffix(".ended")
+
+
 def read_campaign(path: Path) -> Campaign:
-    """The campaign in a file that `store_campaign` wrote."""
+    """The campaign in a file that `store_campaign` wrote; read once for all pairs of a process."""
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _changed_ns: int) -> Campaign:
     return loads(Campaign, path.read_text())
 
 

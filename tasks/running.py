@@ -1,4 +1,4 @@
-"""All pairs of a campaign, two at a time; a pair that fails takes no other along."""
+"""All pairs of a campaign, some at a time; a pair that fails takes no other along."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable
 from data.errors import KForgeError, MachineError
 from data.records import Pair
 from targets.machines.spool import Waiting
-from tasks.campaign import Campaign, PairResult, post_jobs, run_pair
+from tasks.campaign import Campaign, PairResult, end, post_jobs, run_pair
 from tasks.machines import close_machines
 from tasks.progress import listener
-from tasks.served import PARALLEL
 
 One = Callable[[Pair], Awaitable[PairResult]]
 
@@ -19,21 +18,22 @@ async def run_all(campaign: Campaign, one: One) -> tuple[PairResult, ...]:
 
     MachineError that names the pairs which failed, raised when all the others have ended.
     """
-    slots = asyncio.Semaphore(PARALLEL)
+    slots = asyncio.Semaphore(campaign.parallel)
     pairs = campaign.pairs()
     try:
         post_jobs(campaign)
-        ended = await asyncio.gather(
+        done = await asyncio.gather(
             *(_guarded(p, one, slots) for p in pairs), return_exceptions=True
         )
     finally:
         close_machines()
-    failed = [(p, e) for p, e in zip(pairs, ended, strict=True) if isinstance(e, BaseException)]
+    failed = [(p, e) for p, e in zip(pairs, done, strict=True) if isinstance(e, BaseException)]
     if failed and all(isinstance(e, Waiting) for _, e in failed):
         raise Waiting(f"{len(failed)} of {len(pairs)} pairs wait: {failed[0][1]}")
     if failed:
         raise MachineError(_failures(failed, len(pairs))) from failed[0][1]
-    return tuple(r for r in ended if isinstance(r, PairResult))
+    end(campaign)
+    return tuple(r for r in done if isinstance(r, PairResult))
 
 
 async def run_locally(campaign: Campaign) -> tuple[PairResult, ...]:

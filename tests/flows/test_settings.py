@@ -48,10 +48,11 @@ def test_entrypoints_load_and_take_their_parameters(tmp_path: Path) -> None:
 def test_the_nightly_run_is_off_and_in_utc() -> None:
     """A local time would run an hour late, or twice, when the clocks change."""
     by_name = {d["name"]: d for d in deployments()}
-    assert set(by_name) == {"port-nightly", "port-on-demand"}
-    (schedule,) = by_name["port-nightly"]["schedules"]
-    assert schedule["timezone"] == "UTC"
-    assert schedule["active"] is False
+    for name in ("port-nightly", "requalify-weekly"):
+        (schedule,) = by_name[name]["schedules"]
+        assert schedule["timezone"] == "UTC"
+        assert schedule["active"] is False
+        assert by_name[name]["concurrency_limit"] == 1
 
 
 def test_every_setting_is_known_to_prefect(tmp_path: Path) -> None:

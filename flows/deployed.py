@@ -1,0 +1,188 @@
+"""What deployments run: flows whose parameters are the fields of a form (`prefect.yaml`).
+
+Their names, numbers and menus become a campaign here; the pairs are subflows of these flows.
+"""
+
+from prefect import flow
+from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+from prefect.logging import get_run_logger
+from prefect.runtime import flow_run
+
+import tasks.requalify
+from data import mirror
+from data.records import Policy
+from flows.port import ported
+from flows.requalify import judge
+from tasks import pages
+from tasks.asked import Asked
+from tasks.campaign import PairResult
+from tasks.devices import find
+from tasks.forms import Agents, Device, Devices, Operator, Operators, Parallel, Steps, form
+from tasks.nights import tonight
+from tasks.onboarding import first_look, first_operators
+from tasks.requalify import Terms, today
+from tasks.standing import Place, rows
+
+
+def _named() -> str:
+    """What is ported to what, short enough for a list of runs."""
+    given = flow_run.parameters
+    what = given.get("suite") or given.get("operators") or given.get("operator") or "all"
+    where = given.get("devices") or given.get("device")
+    return f"{_listed(what)} on {_listed(where)} {given.get('epoch', '')}".strip()
+
+
+def _listed(names: object) -> str:
+    several = list(names) if isinstance(names, list | tuple) else [names]
+    more = f" and {len(several) - 3} more" if len(several) > 3 else ""
+    return ", ".join(str(n).rstrip("/").rpartition("/")[2] for n in several[:3]) + more
+
+
+@flow(name="port suite", flow_run_name=_named, persist_result=False)
+@form
+async def port_suite(  # noqa: PLR0913  (a form has one field a parameter)
+    *,
+    devices: Devices,
+    suite: str | None = None,
+    steps: Steps = 8,
+    contract: Policy = Policy.STRICT,
+    agents: Agents = "offline",
+    model: str | None = None,
+    api_base: str | None = None,
+    epoch: str = "night",
+    parallel: Parallel = 2,
+    runs: str = "runs",
+) -> list[PairResult]:
+    """Every operator of a suite on the devices; of ours when no suite is named."""
+    asked = Asked(
+        devices=tuple(devices),
+        suite=suite,
+        steps=steps,
+        policy=contract,
+        agents=agents,
+        model=model,
+        api_base=api_base,
+        epoch=epoch,
+        parallel=parallel,
+        runs=runs,
+    )
+    return await ported(tonight(asked))
+
+
+@flow(name="port operators", flow_run_name=_named, persist_result=False)
+@form
+async def port_operators(  # noqa: PLR0913  (a form has one field a parameter)
+    *,
+    operators: Operators,
+    devices: Devices,
+    steps: Steps = 8,
+    contract: Policy = Policy.STRICT,
+    agents: Agents = "offline",
+    model: str | None = None,
+    api_base: str | None = None,
+    epoch: str = "default",
+    parallel: Parallel = 2,
+    runs: str = "runs",
+) -> list[PairResult]:
+    """Some of our operators on some devices."""
+    asked = Asked(
+        operators=tuple(operators),
+        devices=tuple(devices),
+        steps=steps,
+        policy=contract,
+        agents=agents,
+        model=model,
+        api_base=api_base,
+        epoch=epoch,
+        parallel=parallel,
+        runs=runs,
+    )
+    return await ported(tonight(asked))
+
+
+@flow(name="port pair", flow_run_name=_named, persist_result=False)
+@form
+async def port_pair(  # noqa: PLR0913  (a form has one field a parameter)
+    *,
+    operator: Operator,
+    device: Device,
+    steps: Steps = 8,
+    contract: Policy = Policy.STRICT,
+    agents: Agents = "offline",
+    model: str | None = None,
+    api_base: str | None = None,
+    epoch: str = "default",
+    runs: str = "runs",
+) -> list[PairResult]:
+    """One operator on one device."""
+    asked = Asked(
+        operators=(operator,),
+        devices=(device,),
+        steps=steps,
+        policy=contract,
+        agents=agents,
+        model=model,
+        api_base=api_base,
+        epoch=epoch,
+        runs=runs,
+    )
+    return await ported(tonight(asked))
+
+
+@flow(name="onboard", flow_run_name="onboard {device}", persist_result=False)
+@form
+async def onboard(
+    *,
+    device: Device,
+    steps: Steps = 4,
+    agents: Agents = "offline",
+    model: str | None = None,
+    runs: str = "runs",
+) -> list[PairResult]:
+    """A new chip: what it can do, whether it judges rightly, and one operator of each family."""
+    (found,) = find((device,))
+    folder = mirror.folder(runs).absolute()
+    page = await first_look(found, folder)
+    await acreate_markdown_artifact(pages.clean(page), f"device-{pages.slug(device)}", device)
+    asked = Asked(
+        operators=first_operators(),
+        devices=(device,),
+        steps=steps,
+        agents=agents,
+        model=model,
+        epoch=f"onboard-{today()}",
+        runs=runs,
+    )
+    return await ported(tonight(asked))
+
+
+@flow(name="requalify", flow_run_name="requalify {devices} {epoch}", persist_result=False)
+@form
+async def requalify(
+    *,
+    devices: Devices | None = None,
+    every: bool = False,
+    epoch: str = "date",
+    runs: str = "runs",
+) -> None:
+    """Accepted kernels verified and timed again where their environment changed.
+
+    The run fails when a kernel lost its standing: the table `requalified` says which.
+    """
+    terms = Terms(
+        runs=mirror.folder(runs).absolute(),
+        devices=tuple(devices or ()),
+        every=every,
+        epoch=today() if epoch in ("date", "night") else epoch,
+    )
+    done = await tasks.requalify.requalify(terms, seen=_logged)
+    await acreate_table_artifact(rows(done), "requalified", f"{len(done)} places looked at")
+    judge(done)
+
+
+def _logged(place: Place) -> None:
+    for row in rows((place,)):
+        get_run_logger().info("%s: %s -> %s %s", *(row[n] for n in _SHOWN))
+
+
+_SHOWN = ("pair", "before", "now", "alarm")
