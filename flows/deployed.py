@@ -3,14 +3,22 @@
 Their names, numbers and menus become a campaign here; the pairs are subflows of these flows.
 """
 
+import asyncio
+from pathlib import Path
+
 from prefect import flow
-from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+from prefect.artifacts import (
+    acreate_link_artifact,
+    acreate_markdown_artifact,
+    acreate_table_artifact,
+)
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 
 import tasks.requalify
 from data import mirror
 from data.records import Policy
+from data.report.page import Report, write
 from flows.port import ported
 from flows.requalify import judge
 from tasks import pages
@@ -178,6 +186,23 @@ async def requalify(
     done = await tasks.requalify.requalify(terms, seen=_logged)
     await acreate_table_artifact(rows(done), "requalified", f"{len(done)} places looked at")
     judge(done)
+
+
+@flow(name="report", flow_run_name="report {runs}", persist_result=False)
+@form
+async def report(*, out: str = "kforge-report.html", runs: str = "runs") -> str:
+    """One page of the whole ledger that opens offline; the path of the file."""
+    written = await asyncio.to_thread(_page, runs, out)
+    for text in written.left_out:
+        get_run_logger().warning("left out of the page: %s", text)
+    await acreate_link_artifact(
+        Path(written.path).as_uri(), link_text=str(written.path), key="report"
+    )
+    return str(written.path)
+
+
+def _page(runs: str, out: str) -> Report:
+    return write(mirror.folder(runs), Path(out).absolute())
 
 
 def _logged(place: Place) -> None:

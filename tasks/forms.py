@@ -32,6 +32,7 @@ SAID = {
     " today in UTC; any other name is taken as it is. The same epoch resumes.",
     "parallel": "Pairs at a time; more than 2 needs a Prefect server on PostgreSQL.",
     "runs": "Folder of the ledger on the worker's machine, or s3://BUCKET/PREFIX.",
+    "out": "The page, on the worker's machine.",
     "every": "Also kernels whose driver, compiler, torch and card are the same.",
 }
 """What a form says under its fields."""

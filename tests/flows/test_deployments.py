@@ -101,6 +101,7 @@ def test_twice_is_once(deployed: Path, client_url: str) -> None:
         "port-on-demand",
         "port-pair",
         "port-remote",
+        "report",
         "requalify-weekly",
     ]
 
@@ -120,7 +121,7 @@ def test_schedules_are_in_utc_and_off(deployed: Path, client_url: str) -> None:
     """Nobody's processor is busy at night who has not asked for it."""
     found = ask(client_url, "/deployments/filter", {})
     schedules = [s for d in found for s in d["schedules"]]
-    assert len(schedules) == 2
+    assert len(schedules) == 3
     assert {s["schedule"]["timezone"] for s in schedules} == {"UTC"}
     assert not any(s["active"] for s in schedules)
 

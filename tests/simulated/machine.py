@@ -73,7 +73,13 @@ class SimulatedMachine(LocalMachine):
         shape = Shape(
             name="full", inputs=tensor, outputs=tensor, flops=1e6, moved_bytes=8192.0, floor_us=1.0
         )
-        return Admission(outcome=None, reason="", shapes=(shape,), environment=ENVIRONMENT)
+        return Admission(
+            outcome=None,
+            reason="",
+            shapes=(shape,),
+            card=Card(peak_gb_s=1.0),
+            environment=ENVIRONMENT,
+        )
 
     async def build(self, operator: Operator, candidate_source: str, device: Device) -> BuildResult:
         chance = random.Random(f"build {candidate_source}").random()

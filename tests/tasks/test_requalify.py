@@ -23,6 +23,7 @@ from data.records import (
     Operator,
     RunResult,
     RunStatus,
+    Shape,
 )
 from data.store import Ledger
 from data.verdict import Outcome, Verdict
@@ -34,6 +35,7 @@ from tests.data.samples import confirmed, timing
 
 OLD = {"driver": "1", "torch": "2.9"}
 NEW = {"driver": "2", "torch": "2.9"}
+SHAPE = Shape(name="full", inputs=(), outputs=(), flops=1e6, moved_bytes=8e3, floor_us=1.0)
 FAST, SLOW = "# fast", "# slow"
 
 
@@ -51,7 +53,13 @@ class Bench:
     async def admit(
         self, operator: Operator, contract: Contract, device: Device, *, timed: bool = False
     ) -> Admission:
-        return Admission(outcome=self.refuses, reason="so", environment=self.environment)
+        return Admission(
+            outcome=self.refuses,
+            reason="so",
+            shapes=(SHAPE,),
+            card=Card(peak_gb_s=1.0),
+            environment=self.environment,
+        )
 
     async def build(self, operator: Operator, source: str, device: Device) -> BuildResult:
         return BuildResult(ok=True, route="launcher")
