@@ -70,8 +70,8 @@ class Child:
             self.channel.send({"op": "enclose"})
             self.channel.receive(time.monotonic() + 60.0)
         except ChannelError as error:
-            log = self.end() or self.log()
-            raise MachineError(f"a child could not be shut in: {error} {log}".strip()) from error
+            why = "; ".join(filter(None, (str(error), self.end(), self.log().strip())))
+            raise MachineError(f"a child could not be shut in: {why}") from error
 
     def processes(self) -> list[int]:
         """The child and all its descendants, in the judge's numbering."""

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,8 +70,11 @@ def port(runs: Path, url: str, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_the_loop_mends_and_speeds_up_a_models_kernel(tmp_path: Path) -> None:
+def test_the_loop_mends_and_speeds_up_a_models_kernel(
+    tmp_path: Path, warmed: Callable[[Path], Path]
+) -> None:
     """Does not compile, wrong, slow, fast: verdicts in order, and each prompt has what it needs."""
+    warmed(tmp_path / ".cache")
     replies = [BROKEN, WRONG, SLOW, FAST]
     with ScriptedServer(generator=[*replies], analyst=[ADVICE]) as model:
         done = port(tmp_path, model.url)

@@ -1,6 +1,6 @@
 """A warm process with a cache of its own: what others built is not there, and the other way."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,9 +9,9 @@ from tests.targets.rig import Rig
 
 
 @pytest.fixture(scope="session")
-def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
+def rig(request: pytest.FixtureRequest, warmed: Callable[[Path], Path]) -> Iterator[Rig]:
     cache = request.config.cache
     assert cache is not None
-    made = Rig(Path(cache.mkdir("mutation")))
+    made = Rig(warmed(Path(cache.mkdir("mutation"))))
     yield made
     made.zygote.close()

@@ -1,6 +1,6 @@
 """The judge's warm process, started once for all tests of this folder."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +12,10 @@ collect_ignore = ["adversarial"]
 
 
 @pytest.fixture(scope="session")
-def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
-    """What the compiler made stays in pytest's cache: a cold start takes 17 s."""
+def rig(request: pytest.FixtureRequest, warmed: Callable[[Path], Path]) -> Iterator[Rig]:
+    """What the compiler made stays in pytest's cache."""
     cache = request.config.cache
     assert cache is not None
-    made = Rig(Path(cache.mkdir("judge")))
+    made = Rig(warmed(Path(cache.mkdir("judge"))))
     yield made
     made.zygote.close()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -128,14 +129,14 @@ def test_a_flood_of_output_is_bounded_and_stripped(rig: Rig) -> None:
     assert len(text) < 1_100_000
 
 
-def test_a_user_without_rights_has_walls_too() -> None:
+def test_a_user_without_rights_has_walls_too(warmed: Callable[[Path], Path]) -> None:
     """Namespaces, limits and memory's name hold without root; root's files are shown to it."""
     cache = Path(tempfile.mkdtemp(prefix="kforge-test-", dir="/tmp"))
     here = Path(__file__).parents[2]
     try:
         if users.spare(trusted=False) is None:
             pytest.skip("only root can become another user")
-        os.chown(cache, OTHER, OTHER)
+        users.own(warmed(cache), OTHER)
         folders = [*root.system_folders(), str(here), str(cache)]
         plan = json.dumps({"folders": folders, "uid": OTHER, "groups": []})
         script = [sys.executable, str(here / "tests/targets/unprivileged.py"), str(cache)]

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from targets.remote.drain import KEPT, Drain
@@ -63,7 +64,9 @@ def test_a_child_dies_with_the_judge(rig: Rig) -> None:
     os.close(writing)
 
 
-def test_a_killed_judge_leaves_no_process_and_no_file(tmp_path: Path) -> None:
+def test_a_killed_judge_leaves_no_process_and_no_file(
+    tmp_path: Path, warmed: Callable[[Path], Path]
+) -> None:
     """SIGKILL while a child runs: warm process, keeper, child and its daemon are gone soon."""
     script = (
         "import sys, time\nfrom pathlib import Path\nfrom targets.remote.zygote import Zygote\n"
@@ -77,7 +80,7 @@ def test_a_killed_judge_leaves_no_process_and_no_file(tmp_path: Path) -> None:
         "c.freeze()\nprint('ready', flush=True)\ntime.sleep(60)"
     )
     (tmp_path / "tmp").mkdir()
-    command = [sys.executable, "-c", script, str(tmp_path / "cache")]
+    command = [sys.executable, "-c", script, str(warmed(tmp_path / "cache"))]
     environ = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=quiet, env=environ) as judge:

@@ -73,7 +73,7 @@ async def test_a_machine_that_fails_ends_it() -> None:
 
     class Gone(Bench):
         async def admit(self, *_: object, **__: object) -> Admission:
-            raise MachineError("unreachable")
+            raise MachineError("unreachable", retryable=False)
 
     with pytest.raises(MachineError, match="unreachable"):
         await found(Gone(), "a", "b")

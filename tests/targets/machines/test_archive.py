@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +126,11 @@ def test_a_folder_of_somebody_else_is_not_used(pyz: Path, tmp_path: Path) -> Non
     assert not list((tmp_path / "trap").rglob("*.py"))
 
 
-def test_the_judge_works_with_torch_alone(python: Path, pyz: Path, tmp_path: Path) -> None:
+def test_the_judge_works_with_torch_alone(
+    python: Path, pyz: Path, tmp_path: Path, warmed: Callable[[Path], Path]
+) -> None:
     """Admission, a build with the launcher and a run behind the walls, children and all."""
+    warmed(tmp_path / "cache")
     operator = Operator(name="add", source=ADD)
     job = MeasureJob(operator=operator, device=CPU, contract=Contract(), source=HONEST, pairs=0)
     asked: list[tuple[str, object]] = [
