@@ -5,7 +5,6 @@ import threading
 from dataclasses import dataclass
 
 from data.errors import BudgetError
-from data.records import LlmCall
 
 PAIR_CALLS = 40
 """Calls for one (operator, device); ten rounds of both agents take about 20 (LLM.md, section 7)."""
@@ -52,11 +51,9 @@ class Budget:
         with self._lock:
             return Spent(calls=self._calls, usd=self._usd)
 
-    def charge(self, call: LlmCall) -> None:
-        """Count a call that is on record already, as after a resume."""
-        self._take(1, call.cost_usd or 0.0)
-        if self._within:
-            self._within.charge(call)
+    def charge(self, cost_usd: float | None) -> None:
+        """Count a call that is on record already, as after a resume; here only, not in the run."""
+        self._take(1, cost_usd or 0.0)
 
     def reserve(self, worst_usd: float | None) -> "Hold":
         """Room for one call that costs `worst_usd` at most (None: no price known).

@@ -25,6 +25,27 @@ def cap(text: str, tokens: float) -> str:
     return f"{ends[0]}\n[{len(raw) - room} bytes cut]\n{ends[1]}"
 
 
+def head(text: str, tokens: float) -> str:
+    r"""The first lines of `text`, whole ones, as many as that many tokens hold.
+
+    >>> head("ab\ncd\nef", 2)
+    'ab\ncd'
+    """
+    room = int(tokens * BYTES_PER_TOKEN)
+    kept: list[str] = []
+    for line in text.splitlines():
+        room -= len(line.encode(errors="replace")) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def estimate(text: str) -> int:
+    """About how many tokens `text` has."""
+    return round(len(text.encode(errors="replace")) / BYTES_PER_TOKEN)
+
+
 def clean(text: str) -> str:
     """`text` without colours, secrets and the folders of absolute paths.
 

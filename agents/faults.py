@@ -19,18 +19,28 @@ _GARBAGE_WORDS = ("invalid response from LLM endpoint", "response with no 'choic
 """How litellm 1.110.2 puts it, as a 500 that the server never sent."""
 _TRANSPORT = ("ConnectError", "RemoteProtocolError", "ReadError", "WriteError")
 """httpx's errors by name: the library is litellm's, not ours to import."""
+REFUSED = "connection refused"
+UNKNOWN_HOST = "the host name is not known"
+NOBODY = (REFUSED, UNKNOWN_HOST)
+"""Nothing lives at the address, as far as this says."""
 _PREFIX = re.compile(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout)\b(?::| -)\s*")
 
 
-def translate(error: Exception, *, litellm: Any, model: str, endpoint: str) -> ModelError:
-    """The ModelError for what a request raised; never holds a secret."""
+def translate(
+    error: Exception, *, litellm: Any, model: str, endpoint: str, reached: bool
+) -> ModelError:
+    """The ModelError for what a request raised; never holds a secret.
+
+    Where nobody ever answered (`reached` False) the address is wrong: waiting does not mend it.
+    """
     if isinstance(error, ModelError):
         return error
     if isinstance(error, asyncio.TimeoutError | litellm.Timeout):
         return ModelError(f"no answer from {endpoint} within the deadline", retryable=True)
     if (broken := _connection(error)) is not None:
         return ModelError(
-            f"no answer from {endpoint}: {broken}; is the server running?", retryable=True
+            f"no answer from {endpoint}: {broken}; is the server running?",
+            retryable=reached or broken not in NOBODY,
         )
     if isinstance(error, litellm.AuthenticationError | litellm.PermissionDeniedError):
         name = _key_name(litellm, model)
@@ -80,9 +90,9 @@ def _connection(error: BaseException) -> str | None:
     """Why no connection came about or held; None when one did."""
     links = list(_chain(error))
     if any(errno.ECONNREFUSED in (getattr(e, "errno", None), _errno(e)) for e in links):
-        return "connection refused"
+        return REFUSED
     if any(isinstance(e, socket.gaierror) or "Name or service not known" in str(e) for e in links):
-        return "the host name is not known"
+        return UNKNOWN_HOST
     if any(isinstance(e, ConnectionResetError | BrokenPipeError) for e in links):
         return "the connection broke"
     broken = (e for e in links if type(e).__name__ in _TRANSPORT)

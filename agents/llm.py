@@ -32,9 +32,13 @@ DEADLINE_S = 300.0
 """A local 1.5B model takes 81 s an answer on a busy host, hosted reasoning models up to minutes."""
 MAX_TOKENS = 8192
 """Room for a 64 kB source is about 19,000 tokens, for the usual one 3,000 (LLM.md, section 7)."""
+EFFORTS = {"minimal": 128, "low": 1024, "medium": 2048, "high": 4096}
+"""Tokens of an answer's room that reasoning takes on Anthropic-style models (LLM.md, section 3)."""
 UNTOUCHED = "unparsed"
 """`parse_status` of a reply that no agent has read yet."""
 _NO_KEY = "none"
+_MARKED = ("anthropic/", "bedrock/anthropic", "bedrock/us.anthropic", "bedrock/eu.anthropic")
+"""Providers that cache a prefix only where it is marked; the others do so by themselves."""
 
 
 class Ask(Protocol):
@@ -60,6 +64,8 @@ class LlmClient:
     """Wall-clock seconds for one request; litellm's own limit is per read."""
     max_tokens: int = MAX_TOKENS
     """Of an answer; a repair turn gets twice the room, because the first may have been cut off."""
+    effort: str | None = None
+    """How much to reason: minimal, low, medium or high; sent to models that can be told."""
     price: Price | None = None
     budget: Budget | None = None
 
@@ -82,9 +88,10 @@ class LlmClient:
     def prompt_hash(
         self, messages: Sequence[Message], response_format: dict[str, Any] | None = None
     ) -> str:
-        """Identifies the request: model, base, room, messages, format."""
+        """Identifies the request: model, base, room, effort, messages, format."""
         clean = [{**m, "content": redact(m["content"])} for m in messages]
         asked = [self.model, redact(self.api_base or ""), self._room(clean), clean, response_format]
+        asked += [self.effort] if self.effort else []
         return digest(json.dumps(asked, sort_keys=True))
 
     async def _ask(
@@ -115,12 +122,21 @@ class LlmClient:
 
     async def _exchange(self, litellm: Any, sent: dict[str, Any], hold: Hold | None) -> "_Wire":
         """What came back; a call that timed out counts at its worst case, a refused one is free."""
+        endpoint = self._endpoint()
         try:
-            return _Wire.of(await asyncio.wait_for(litellm.acompletion(**sent), self.deadline_s))
+            answer = await asyncio.wait_for(litellm.acompletion(**sent), self.deadline_s)
+            _reached().add(endpoint)
+            return _Wire.of(answer)
         except Exception as error:  # noqa: BLE001 - the edge to a library that raises anything
             if hold and not isinstance(error, TimeoutError | litellm.Timeout):
                 hold.settle(0.0)
-            fault = translate(error, litellm=litellm, model=self.model, endpoint=self._endpoint())
+            fault = translate(
+                error,
+                litellm=litellm,
+                model=self.model,
+                endpoint=endpoint,
+                reached=endpoint in _reached(),
+            )
         raise fault  # outside the handler: the original may hold the key in its request
 
     def _request(
@@ -142,11 +158,23 @@ class LlmClient:
         known = litellm.get_supported_openai_params(self.model) or ()
         if response_format is not None and "response_format" in known:
             sent["response_format"] = response_format
+        if "reasoning_effort" in known and self._reasons(litellm):
+            sent["reasoning_effort"] = self.effort
+        if self.model.startswith(_MARKED):
+            sent["cache_control_injection_points"] = [{"location": "message", "role": "system"}]
         return sent
+
+    def _reasons(self, litellm: Any) -> bool:
+        """Whether the effort is sent: the table knows that some of those listed refuse it."""
+        if self.effort is None:
+            return False
+        unknown = not {self.model, self.model.split("/", 1)[-1]} & litellm.model_cost.keys()
+        return unknown or bool(litellm.supports_reasoning(self.model))
 
     def _room(self, messages: Sequence[Message]) -> int:
         repaired = any(m["role"] == "assistant" for m in messages)
-        return 2 * self.max_tokens if repaired else self.max_tokens
+        room = self.max_tokens + EFFORTS.get(self.effort or "", 0)
+        return 2 * room if repaired else room
 
     def _price(self, litellm: Any) -> Price | None:
         if self.price is not None:
@@ -249,6 +277,12 @@ def _litellm() -> Any:
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     return litellm
+
+
+@cache
+def _reached() -> set[str]:
+    """Endpoints that have answered in this process: one that falls silent may come back."""
+    return set()
 
 
 @cache

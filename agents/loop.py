@@ -114,6 +114,8 @@ async def _examine(row: Iteration, request: Request, stages: Stages) -> Iteratio
     """The row with its evidence and verdict; a source judged before is not measured again."""
     if row.candidate is None or not row.candidate.source:
         return row
+    if objection := request.pair.settings.guardrails.objection(row.candidate.source):
+        return replace(row, reason=objection)
     twin = next((i for i in request.history if i.candidate_id == row.candidate_id), None)
     if twin is not None and row.move.mode is not Mode.CONFIRM:
         return repeated(row, twin)

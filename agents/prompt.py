@@ -5,7 +5,7 @@ message holds the step. Nothing of the judge is ever in them: no source of it, n
 no code that times.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 
 from agents.evidence import attempts, best, failure, subject
-from agents.excerpt import brief_number, cap, clean, fenced
+from agents.excerpt import brief_number, cap, clean, estimate, fenced, head
 from agents.llm import Message
 from data.records import (
     Bottleneck,
@@ -32,6 +32,8 @@ from data.techniques import TECHNIQUES
 PROMPTS = Path(__file__).with_name("prompts")
 METRICS = 25
 """More dilute the answer (LLM.md, section 6)."""
+COMPACT = 1500
+"""Tokens of a compact prompt: a small model on a core reads 33 a second (LLM.md, section 11)."""
 LATEST = 3
 """Attempts that the analyst sees."""
 _PRECISION = {
@@ -61,13 +63,35 @@ HINTS = (
 
 def generator_messages(request: Request, *, share: float = 1.0) -> list[Message]:
     """System and user message of the step; every section keeps `share` of its room."""
+    if request.pair.settings.compact:
+        return _fitting(lambda part: _generator(request, part, "generator_compact"))
+    return _generator(request, share, "generator")
+
+
+def _fitting(build: Callable[[float], list[Message]]) -> list[Message]:
+    """Messages of at most `COMPACT` tokens: sections shrink until they fit."""
+    for share in (1.0, 0.8, 0.6, 0.45, 0.3):
+        messages = build(share)
+        if tokens(messages) <= COMPACT:
+            break
+    return messages
+
+
+def tokens(messages: Sequence[Message]) -> int:
+    """About how many there are in all messages."""
+    return sum(estimate(m["content"]) for m in messages)
+
+
+def _generator(request: Request, share: float, name: str) -> list[Message]:
     move, settings = request.move, request.pair.settings
     parent, top = subject(request), best(request)
     shown = top and parent is not None and move.mode is Mode.OPTIMISE and top.iteration != parent
     user = _render(
-        "generator_user",
+        f"{name}_user",
         share,
         mode=str(move.mode),
+        guardrails=settings.guardrails,
+        operator=request.pair.operator,
         brief=request.pair.brief,
         hint=_hint(request),
         start=settings.start or "",
@@ -81,33 +105,38 @@ def generator_messages(request: Request, *, share: float = 1.0) -> list[Message]
         failure=failure(parent) if parent and not parent.right else "",
         attempts=attempts(request),
     )
-    return [_message("system", _generator_system(request, share)), _message("user", user)]
+    system = _render(f"{name}_system", share, **_standing(request))
+    return [_message("system", system), _message("user", user)]
 
 
 def analyst_messages(request: Request, schema: str, *, share: float = 1.0) -> list[Message]:
     """System and user message that ask for advice on the move's parent."""
+    if request.pair.settings.compact:
+        return _fitting(lambda part: _analyst(request, schema, part, "analyst_compact"))
+    return _analyst(request, schema, share, "analyst")
+
+
+def _analyst(request: Request, schema: str, share: float, name: str) -> list[Message]:
     profile = request.profile
     assert profile is not None
-    system = _render(
-        "analyst_system",
-        share,
+    told = {
         **_common(request),
-        schema=schema,
-        bottlenecks=[str(b) for b in Bottleneck],
-        techniques=[f"{t.tag}: {t.meaning}" for t in TECHNIQUES.values()],
-    )
-    user = _render(
-        "analyst_user",
-        share,
-        metrics=[
+        "schema": schema,
+        "bottlenecks": [str(b) for b in Bottleneck],
+        "tags": list(TECHNIQUES),
+        "techniques": [f"{t.tag}: {t.meaning}" for t in TECHNIQUES.values()],
+        "metrics": [
             f"{m.name} | {brief_number(m.value)} | {m.unit} | {m.source}"
             for m in profile.metrics[:METRICS]
         ],
-        remarks=[clean(r) for r in profile.remarks],
-        parent=request.parent,
-        attempts=attempts(request, LATEST),
-    )
-    return [_message("system", system), _message("user", user)]
+        "remarks": [clean(r) for r in profile.remarks],
+        "parent": request.parent,
+        "attempts": attempts(request, LATEST),
+    }
+    return [
+        _message("system", _render(f"{name}_system", share, **told)),
+        _message("user", _render(f"{name}_user", share, **told)),
+    ]
 
 
 def repair(role: str, messages: Sequence[Message], call: LlmCall, *, why: str) -> list[Message]:
@@ -117,18 +146,19 @@ def repair(role: str, messages: Sequence[Message], call: LlmCall, *, why: str) -
     return [*messages, _message("assistant", said), _message("user", asked)]
 
 
-def _generator_system(request: Request, share: float) -> str:
+def _standing(request: Request) -> dict[str, Any]:
+    """What the generator is told at every step of a pair."""
     contract = request.pair.contract
-    return _render(
-        "generator_system",
-        share,
+    return {
         **_common(request),
-        brief=request.pair.brief,
-        library=_LIBRARY[contract.library],
-        shapes_rule=_SHAPES[contract.shapes],
-        tags=list(TECHNIQUES),
-        parameters=", ".join(_tensor(p) for p in request.admission.parameters) or "none",
-    )
+        "brief": request.pair.brief,
+        "guardrails": request.pair.settings.guardrails,
+        "device_line": _device(request).splitlines()[0],
+        "library": _LIBRARY[contract.library],
+        "shapes_rule": _SHAPES[contract.shapes],
+        "tags": list(TECHNIQUES),
+        "parameters": ", ".join(_tensor(p) for p in request.admission.parameters) or "none",
+    }
 
 
 def _common(request: Request) -> dict[str, Any]:
@@ -228,5 +258,6 @@ def _environment(share: float) -> jinja2.Environment:
         trim_blocks=True,
     )
     made.filters["cap"] = lambda text, tokens: cap(text, share * tokens)
+    made.filters["head"] = lambda text, tokens: head(text, share * tokens)
     made.filters["fenced"] = fenced
     return made

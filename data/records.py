@@ -8,6 +8,7 @@ import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from data.guardrails import Guardrails
 from data.oracle import Oracle
 from data.verdict import Outcome, Verdict
 
@@ -547,6 +548,9 @@ class Settings:
     """Source of a kernel to start from, same or foreign language."""
     include: dict[str, str] = field(default_factory=dict)
     """Auxiliary sources by file name."""
+    guardrails: Guardrails = field(default_factory=Guardrails)
+    compact: bool = False
+    """Prompts of at most 1,500 tokens, for small models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

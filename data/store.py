@@ -74,6 +74,18 @@ class Ledger:
         mine = self._whole(where, mine)
         return [call for r in mine if (call := _decoded(LlmCall, r)) is not None]
 
+    def costs(self, run_id: str, operator_hash: str, device: str) -> list[float | None]:
+        """Dollars of each call on record for a pair; None where they are unknown."""
+        where = _pair(run_id, operator_hash, device)
+        rows = files.read_pair(self.root, LLM_CALLS, where, ["call_id", "cost_usd"])
+        return [row["cost_usd"] for row in rows.to_pylist()]
+
+    def costs_of_run(self, run_id: str) -> list[float | None]:
+        """Dollars of each call on record for a run; None where they are unknown."""
+        with self.connect() as connection:
+            asked = "SELECT cost_usd FROM llm_calls WHERE run_id = $1"
+            return [cost for (cost,) in connection.execute(asked, [run_id]).fetchall()]
+
     def history(self, run_id: str, operator_hash: str, device: str) -> tuple[Iteration, ...]:
         """The steps of a pair in order, each once; reads no other pair's files."""
         columns = ["iteration_id", *_STEP, "ended_at", "record"]

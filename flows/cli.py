@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -18,6 +18,7 @@ from data.errors import KForgeError, MisuseError
 from data.records import LibraryPolicy, Policy, ShapePolicy
 from flows import operation
 from flows.options import RUNS, Json, Runs
+from flows.porting import port
 
 app = typer.Typer(
     name="kforge",
@@ -29,6 +30,7 @@ servers = typer.Typer(help="The Prefect server of a ledger folder.", rich_markup
 app.add_typer(servers, name="server")
 spools = typer.Typer(help="Jobs for machines that cannot be reached.", rich_markup_mode=None)
 app.add_typer(spools, name="spool")
+app.command()(port)
 
 
 ledgers = typer.Typer(help="The files of a ledger.", rich_markup_mode=None)
@@ -40,69 +42,6 @@ def options(
     *, debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False
 ) -> None:
     """Options of all commands; `--debug` may stand anywhere and is read by `run`."""
-
-
-@app.command()
-def port(  # noqa: PLR0913  (one parameter an option)
-    operators: Annotated[
-        list[str] | None,
-        Argument(metavar="[OPERATOR]...", help="Names or .py files; none means all."),
-    ] = None,
-    *,
-    device: Annotated[list[str], Option(metavar="NAME", help="Repeat for several devices.")],
-    suite: Annotated[
-        str | None,
-        Option(metavar="DIR|FILE", help="KernelBench checkout, or its Parquet or JSONL file."),
-    ] = None,
-    start: Annotated[
-        str | None, Option(metavar="FILE", help="A kernel to start from, in any language.")
-    ] = None,
-    include: Annotated[
-        str | None, Option(metavar="DIR", help="Auxiliary sources shown to the generator.")
-    ] = None,
-    contract: Annotated[Policy, Option(help="Precision of the arithmetic.")] = Policy.STRICT,
-    steps: Annotated[int, Option(min=1, max=200, help="Candidates a pair, at most.")] = 8,
-    seed: Annotated[int, Option(help="Of the schedule search.")] = 0,
-    epoch: Annotated[
-        str, Option(metavar="NAME", help="The same name resumes, a new one starts afresh.")
-    ] = "default",
-    agents: Annotated[
-        Literal["offline", "llm"], Option(help="Templates and rules, or a language model.")
-    ] = "offline",
-    model: Annotated[str | None, Option(metavar="M", help="As litellm names it.")] = None,
-    api_base: Annotated[
-        str | None, Option(metavar="URL", help="An OpenAI-compatible endpoint.")
-    ] = None,
-    parallel: Annotated[
-        int, Option(min=1, max=64, help="Pairs at a time; above 2 Prefect needs PostgreSQL.")
-    ] = 2,
-    engine: Annotated[
-        Literal["prefect", "local"], Option(help="Prefect flows, or this process alone.")
-    ] = "prefect",
-    runs: Runs = RUNS,
-    json: Json = False,
-) -> int:
-    """Port operators to devices."""
-    from flows.engine import port as run_campaign  # noqa: PLC0415
-    from tasks.asked import Asked  # noqa: PLC0415
-
-    asked = Asked(
-        operators=tuple(operators or ()),
-        devices=tuple(device),
-        suite=suite,
-        start=start,
-        include=include,
-        policy=contract.value,
-        steps=steps,
-        seed=seed,
-        epoch=epoch,
-        agents=agents,
-        model=model,
-        api_base=api_base,
-        parallel=parallel,
-        runs=str(runs),
-    )
-    return run_campaign(asked, engine, as_json=json)
 
 
 @app.command()

@@ -54,10 +54,11 @@ def port(asked: Asked, engine: str, *, as_json: bool) -> int:
 def _announced(campaign: Campaign, pairs: int) -> str:
     """The first line: what is done, and whether a language model has a part in it."""
     what = f"campaign {campaign.run_id}, epoch {campaign.epoch}: {pairs} pairs"
-    if campaign.agents == "offline":
+    crew = campaign.crew
+    if crew.kind == "offline":
         return f"{what}; no LLM is used: templates and rules only"
-    place = f" at {campaign.api_base}" if campaign.api_base else ""
-    return f"{what}; LLM: {campaign.model}{place}"
+    place = f" at {crew.api_base}" if crew.api_base else ""
+    return f"{what}; LLM: {', '.join(crew.models)}{place}"
 
 
 def _run(campaign: Campaign, engine: str, terminal: Terminal) -> None:

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from agents.budget import PAIR_CALLS, PAIR_USD
 from data import mirror
 from data.errors import MachineError, MisuseError
+from data.guardrails import Guardrails
 from data.operator import find
 from data.records import Contract, LibraryPolicy, Policy, Settings, ShapePolicy
 from targets.machines import inventory
 from tasks import devices
 from tasks.campaign import Campaign, identify
+from tasks.crew import Crew, CrewFile, read_crew
 from tasks.served import PARALLEL
 
 AGENTS = ("offline", "llm")
@@ -42,12 +45,19 @@ class Asked:
     model: str | None = None
     api_base: str | None = None
     parallel: int = PARALLEL
+    crew: str | None = None
+    """File with the rest of what the agents are told: `tasks/crew.py`."""
+    calls: int | None = None
+    usd: float | None = None
+    campaign_usd: float | None = None
+    compact: bool = False
     runs: str = "runs"
 
 
 def compose(asked: Asked) -> Campaign:
     """The campaign with its run id; MisuseError (or OperatorError) says what cannot be meant."""
     _check(asked)
+    file = read_crew(Path(asked.crew)) if asked.crew else CrewFile()
     chosen = devices.find(asked.devices)
     operators = find(asked.operators, Path(asked.suite) if asked.suite else None)
     campaign = Campaign(
@@ -57,10 +67,8 @@ def compose(asked: Asked) -> Campaign:
         operators=operators,
         devices=chosen,
         contract=Contract(policy=word(Policy, "contract", asked.policy)),
-        settings=_settings(asked),
-        agents=asked.agents,
-        model=asked.model,
-        api_base=asked.api_base,
+        settings=_settings(asked, file.rails()),
+        crew=file.complete(_crew(asked)),
         parallel=asked.parallel,
     )
     _compilable(campaign)
@@ -101,12 +109,25 @@ def _check(asked: Asked) -> None:
         )
 
 
-def _settings(asked: Asked) -> Settings:
+def _crew(asked: Asked) -> Crew:
+    return Crew(
+        kind=asked.agents,
+        models=(asked.model,) if asked.model else (),
+        api_base=asked.api_base,
+        calls=PAIR_CALLS if asked.calls is None else asked.calls,
+        usd=PAIR_USD if asked.usd is None else asked.usd,
+        campaign_usd=asked.campaign_usd,
+    )
+
+
+def _settings(asked: Asked, rails: Guardrails) -> Settings:
     return Settings(
         steps=asked.steps,
         seed=asked.seed,
         start=_text(Path(asked.start), "--start") if asked.start else None,
         include=_sources(Path(asked.include)) if asked.include else {},
+        guardrails=rails,
+        compact=asked.compact,
     )
 
 

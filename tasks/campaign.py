@@ -30,6 +30,7 @@ from targets import TARGETS
 from targets.machines.spool import SpoolMachine
 from tasks import spooled
 from tasks.claim import claimed
+from tasks.crew import Crew
 from tasks.environment import environment, version_of_the_method
 from tasks.generate import agents_for
 from tasks.machines import machine_for
@@ -53,10 +54,7 @@ class Campaign:
     devices: tuple[Device, ...]
     contract: Contract
     settings: Settings
-    agents: str
-    """`offline` or `llm`."""
-    model: str | None = None
-    api_base: str | None = None
+    crew: Crew
     parallel: int = PARALLEL
     """Pairs at a time; no part of the identity: no number depends on it."""
 
@@ -114,9 +112,7 @@ def identify(campaign: Campaign) -> Campaign:
         *(dumps(d) for d in campaign.devices),
         dumps(campaign.contract),
         dumps(campaign.settings),
-        campaign.agents,
-        campaign.model or "",
-        campaign.api_base or "",
+        dumps(campaign.crew),
         campaign.epoch,
         version_of_the_method(),
         dumps(environment()),
@@ -203,15 +199,9 @@ async def _ported(
         return known
     ledger = Ledger(Path(campaign.runs))
     machine = machine_for(pair.device, Path(campaign.runs), scope=campaign.run_id)
-    if isinstance(machine, SpoolMachine) and campaign.agents == "offline":
+    if isinstance(machine, SpoolMachine) and campaign.crew.kind == "offline":
         return await spooled.ported(machine, pair, ledger, partial(_tell, on_step))
-    workers = agents_for(
-        campaign.agents,
-        pair.settings.seed,
-        model=campaign.model,
-        api_base=campaign.api_base,
-        ledger=ledger,
-    )
+    workers = agents_for(campaign.crew, pair, ledger)
 
     async def ported(device: Device) -> tuple[Iteration, ...]:
         """Goes on from the ledger: what another machine did before it died is on record."""
@@ -229,7 +219,7 @@ def post_jobs(campaign: Campaign) -> None:
 
     MachineError when a folder does not take them.
     """
-    if campaign.agents != "offline":
+    if campaign.crew.kind != "offline":
         return
     ledger = Ledger(Path(campaign.runs))
     for pair in campaign.pairs():

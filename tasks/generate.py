@@ -1,31 +1,38 @@
 """The two agents as the loop's stages: retried, paid once, on record before they are judged."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from agents.analyst import LlmAnalyst
-from agents.budget import PAIR_CALLS, PAIR_USD, Budget
+from agents.budget import Budget
+from agents.endpoint import ensure_reachable
 from agents.generator import LlmGenerator
-from agents.llm import LlmClient, Message
+from agents.llm import Ask, LlmClient, Message
 from agents.offline import RuleAnalyst
-from data.errors import BudgetError, MisuseError
-from data.records import Counsel, LlmCall, Proposal, Request
+from data.errors import BudgetError, MisuseError, ModelError
+from data.records import Counsel, LlmCall, Pair, Proposal, Request
 from data.rows import call_key
 from data.store import Ledger
 from data.verdict import Outcome
+from tasks.crew import Crew
 from tasks.offline import Agents, Offline
-from tasks.retry import patiently
+from tasks.retry import PAUSES_S, patiently
+
+BRIEFLY_S = PAUSES_S[:1]
+"""Pauses before the next model of the list is asked instead."""
 
 
 class Modelled:
-    """A language model in both roles; a reply on record is never paid again.
+    """Language models in both roles, asked in order; a reply on record is never paid again.
 
     A spent budget ends the search like a lack of ideas: what was found is still confirmed.
     """
 
-    def __init__(self, client: LlmClient, budget: Budget, ledger: Ledger) -> None:
-        self._client = client
-        self._budget = budget
+    def __init__(self, clients: Sequence[LlmClient], ledger: Ledger) -> None:
+        self._clients = clients
         self._ledger = ledger
 
     async def propose(self, request: Request) -> Proposal:
@@ -40,7 +47,7 @@ class Modelled:
         except BudgetError as error:
             return Counsel(advice=None, reason=str(error))
 
-    def _ask(self, request: Request) -> Callable[..., Any]:
+    def _ask(self, request: Request) -> Ask:
         async def ask(
             role: str,
             messages: Sequence[Message],
@@ -48,13 +55,12 @@ class Modelled:
             response_format: dict[str, Any] | None = None,
         ) -> LlmCall:
             key = call_key(request.pair, request.move, role)
-            asked = self._client.prompt_hash(messages, response_format)
+            asked = {c.prompt_hash(messages, response_format) for c in self._clients}
             for call in self._ledger.calls(key):
-                if call.prompt_hash == asked:
-                    self._budget.charge(call)
+                if call.prompt_hash in asked:
                     return call
-            call = await patiently(
-                lambda: self._client.ask(role, messages, response_format=response_format)
+            call = await _first_that_answers(
+                self._clients, lambda c: c.ask(role, messages, response_format=response_format)
             )
             self._ledger.append_call(key, call)
             return call
@@ -62,14 +68,76 @@ class Modelled:
         return ask
 
 
-def agents_for(
-    kind: str, seed: int, *, model: str | None, api_base: str | None, ledger: Ledger
-) -> Agents:
-    """The agents of one pair; MisuseError when `llm` is asked without a model."""
-    if kind == "offline":
-        return Offline(seed)
-    if model is None:
+async def _first_that_answers(
+    clients: Sequence[LlmClient], ask: Callable[[LlmClient], Awaitable[LlmCall]]
+) -> LlmCall:
+    """The answer of the first model that gives one; the next is asked only after what may pass."""
+    for client in clients[:-1]:
+        try:
+            return await _counted(client, ask, BRIEFLY_S)
+        except ModelError as error:
+            if not error.retryable:
+                raise
+    return await _counted(clients[-1], ask, PAUSES_S)
+
+
+async def _counted(
+    client: LlmClient,
+    ask: Callable[[LlmClient], Awaitable[LlmCall]],
+    pauses_s: tuple[float, ...],
+) -> LlmCall:
+    """The answer, with the number of requests that it took."""
+    requests = 0
+
+    async def attempt() -> LlmCall:
+        nonlocal requests
+        requests += 1
+        return await ask(client)
+
+    call = await patiently(attempt, pauses_s=pauses_s)
+    return replace(call, attempts=requests)
+
+
+def agents_for(crew: Crew, pair: Pair, ledger: Ledger) -> Agents:
+    """The agents of one pair; MisuseError when `llm` is asked without a model.
+
+    ModelError when a person's own endpoint is not there: no operator is probed for it.
+    """
+    if crew.kind == "offline":
+        return Offline(pair.settings.seed)
+    if not crew.models:
         raise MisuseError("--agents llm needs --model, such as --model openai/gpt-5")
-    budget = Budget(calls=PAIR_CALLS, usd=PAIR_USD)
-    client = LlmClient(model=model, api_base=api_base, budget=budget)
-    return Modelled(client, budget, ledger)
+    if crew.api_base:
+        ensure_reachable(crew.api_base)
+    budget = pair_budget(crew, pair, ledger)
+    clients = [
+        LlmClient(
+            model=model,
+            api_base=crew.api_base,
+            effort=crew.effort,
+            max_tokens=crew.max_tokens,
+            price=crew.price,
+            budget=budget,
+        )
+        for model in crew.models
+    ]
+    return Modelled(clients, ledger)
+
+
+def pair_budget(crew: Crew, pair: Pair, ledger: Ledger) -> Budget:
+    """What is left for a pair within its campaign: calls on record have been spent."""
+    whole = _campaign_budget(pair.run_id, crew.campaign_usd, ledger.root)
+    budget = Budget(calls=crew.calls, usd=crew.usd, within=whole)
+    for cost_usd in ledger.costs(pair.run_id, pair.operator.hash, pair.device.name):
+        budget.charge(cost_usd)
+    return budget
+
+
+@cache
+def _campaign_budget(run_id: str, usd: float | None, runs: Path) -> Budget:
+    """One for all pairs of a run in this process."""
+    budget = Budget(calls=None, usd=usd)
+    if usd is not None:
+        for cost_usd in Ledger(runs).costs_of_run(run_id):
+            budget.charge(cost_usd)
+    return budget

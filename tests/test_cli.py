@@ -49,6 +49,7 @@ MISUSE: dict[str, tuple[list[str], str]] = {
     "bad epoch": (["port", "--device", "cpu", "--epoch", "a b"], "--epoch"),
     "llm without model": (["port", "--device", "cpu", "--agents", "llm"], "--model"),
     "model without llm": (["port", "--device", "cpu", "--model", "m"], "--agents llm"),
+    "crew that is not there": (["port", "--device", "cpu", "--crew", "c.toml"], "c.toml"),
     "suite without operators": (["port", "--device", "cpu", "--suite", "empty"], "empty"),
     "suite that is not there": (["port", "--device", "cpu", "--suite", "nowhere"], "nowhere"),
     "not an operator": (["port", "plain.py", "--device", "cpu"], "plain.py"),

@@ -8,6 +8,7 @@ import json
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,6 +38,7 @@ class Fault(StrEnum):
     STALL = "accepts and says nothing"
     DRIP = "a byte every 0.2 s"
     GARBAGE = "200 with HTML"
+    CUT = "half of the promised body, then the end of the connection"
     WRONG_JSON = "200 with JSON of another shape"
     TRUNCATED = "half a block, finish_reason length"
     NULL = "content null, finish_reason length"
@@ -44,7 +46,9 @@ class Fault(StrEnum):
     NO_USAGE = "an answer without usage"
 
 
-Reply = str | Fault
+Said = str | Fault
+Reply = Said | Callable[[str], str]
+"""A function gets all texts of the prompt."""
 
 
 @dataclass
@@ -94,11 +98,7 @@ class ScriptedServer:
 
     def prompts(self, role: str) -> list[str]:
         """All message texts of each request of the role, in order."""
-        return [
-            "\n".join(str(m["content"]) for m in body["messages"])
-            for body in self.bodies
-            if _role(body) == role
-        ]
+        return [_texts(body) for body in self.bodies if _role(body) == role]
 
     def take(self, body: dict[str, Any], headers: dict[str, str]) -> Reply:
         """The next reply for the request's role."""
@@ -116,8 +116,14 @@ class ScriptedServer:
         return self._over.wait(seconds)
 
 
+def _texts(body: dict[str, Any]) -> str:
+    return "\n".join(
+        str(m["content"]) for m in [{"content": body.get("system", "")}, *body["messages"]]
+    )
+
+
 def _role(body: dict[str, Any]) -> str:
-    text = str(body["messages"][0]["content"])
+    text = _texts(body)
     return next((role for role, marker in MARKERS.items() if marker in text), "generator")
 
 
@@ -139,12 +145,17 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         reply = self.script.take(body, {k.lower(): v for k, v in self.headers.items()})
+        if callable(reply):
+            reply = reply(_texts(body))
         try:
+            if self.path.endswith("/messages"):
+                self._send(200, json.dumps(anthropic(reply, str(body.get("model")))).encode())
+                return
             self._answer(reply, str(body.get("model")))
         except (BrokenPipeError, ConnectionResetError):
             return  # the client left at its deadline, as it should
 
-    def _answer(self, reply: Reply, model: str) -> None:
+    def _answer(self, reply: Said, model: str) -> None:
         match reply:
             case Fault.RATE_LIMITED:
                 self._error(429, "rate_limit_exceeded", headers={"retry-after": "1"})
@@ -161,6 +172,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self.script.wait(30)
             case Fault.DRIP:
                 self._drip()
+            case Fault.CUT:
+                whole = json.dumps(completion("an answer", model)).encode()
+                self._send(200, whole[: len(whole) // 2], promised=len(whole))
             case Fault.GARBAGE:
                 self._send(200, b"<html>It works!</html>", kind="text/html")
             case Fault.WRONG_JSON:
@@ -187,10 +201,11 @@ class _Handler(BaseHTTPRequestHandler):
         *,
         kind: str = "application/json",
         headers: dict[str, str] | None = None,
+        promised: int | None = None,
     ) -> None:
         self.send_response(code)
         self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(body)))
+        self.send_header("content-length", str(promised or len(body)))
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.end_headers()
@@ -215,7 +230,21 @@ _FAULTY: dict[str, tuple[str | None, str]] = {
 }
 
 
-def completion(reply: Reply, model: str) -> dict[str, Any]:
+def anthropic(reply: Said, model: str) -> dict[str, Any]:
+    """The same text as a server of Anthropic's form sends it."""
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [{"type": "text", "text": str(reply)}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 1000},
+    }
+
+
+def completion(reply: Said, model: str) -> dict[str, Any]:
     """The chat completion for a text or for a fault of the answer itself."""
     text, finish = _FAULTY.get(reply, (str(reply), "stop"))
     message = {"role": "assistant", "content": text}

@@ -8,9 +8,10 @@ import pytest
 
 from agents.generator import LlmGenerator
 from agents.llm import Message
-from agents.prompt import HINTS, generator_messages
+from agents.prompt import COMPACT, HINTS, generator_messages, tokens
 from agents.reply import ParseStatus
 from data.errors import BudgetError, ContextError, ModelError
+from data.guardrails import Guardrails
 from data.records import (
     Admission,
     Advice,
@@ -41,6 +42,7 @@ from data.records import (
     digest,
 )
 from data.verdict import Verdict
+from targets import TARGETS
 
 GOOD = "class ModelNew:\n    def forward(self, x):\n        return x\n"
 ANSWER = f"```python\n{GOOD}```"
@@ -328,6 +330,45 @@ def test_the_library_policy_is_told(library: LibraryPolicy) -> None:
         "allowed": "may be used",
     }
     assert words[library] in generator_messages(asked)[0]["content"]
+
+
+def test_guardrails_are_told_and_prompts_can_be_changed() -> None:
+    """Patterns stand among the rules; texts of a person come last or instead of ours."""
+    rails = Guardrails(
+        required=("kernels[(]",),
+        banned=("cublas",),
+        append={"all": "SMALL BLOCKS", "fix": "LOOK AT THE TAIL"},
+        replace={"create": "BE SHORT"},
+    )
+    asked = replace(request(), pair=replace(PAIR, settings=Settings(guardrails=rails)))
+    system, text = (m["content"] for m in generator_messages(asked))
+    assert "demands that the file matches the regular expression `kernels[(]`" in system
+    assert "bans what matches the regular expression `cublas`" in system
+    assert system.endswith("SMALL BLOCKS")
+    assert "BE SHORT" in text
+    assert "Write a first kernel" not in text
+    assert "LOOK AT THE TAIL" not in text
+    whole = Guardrails(replace={"all": "YOU ARE SOMEBODY ELSE"})
+    asked = replace(asked, pair=replace(PAIR, settings=Settings(guardrails=whole)))
+    system = generator_messages(asked)[0]["content"]
+    assert system.startswith("YOU ARE SOMEBODY ELSE")
+    assert "# Rules" not in system
+    assert "GUIDE" in system
+
+
+@pytest.mark.parametrize("mode", [Mode.CREATE, Mode.FIX, Mode.OPTIMISE, Mode.TRANSLATE])
+def test_a_compact_prompt_is_small(mode: Mode) -> None:
+    """At most 1,500 tokens for any step, whatever the sizes, with the operator and the example."""
+    long = TARGETS["cpu"].brief(PAIR.device)
+    settings = Settings(compact=True, start="void start() {}\n" * 500)
+    history = {Mode.FIX: (BROKEN,), Mode.OPTIMISE: (RIGHT,)}.get(mode, ())
+    asked = request(mode, *history, advice=ADVICE if mode is Mode.OPTIMISE else None)
+    asked = replace(asked, pair=replace(PAIR, settings=settings, brief=long))
+    messages = generator_messages(asked)
+    assert tokens(messages) <= COMPACT
+    text = "\n".join(m["content"] for m in messages)
+    for part in ("class Model: ...", "kforge_launch import kernels", "x float32[64, 128]"):
+        assert part in text
 
 
 async def test_a_good_answer_becomes_a_candidate() -> None:

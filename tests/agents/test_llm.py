@@ -14,7 +14,8 @@ import pytest
 
 from agents.analyst import response_format
 from agents.budget import Budget
-from agents.llm import LlmClient, refuse_stolen
+from agents.endpoint import ensure_reachable
+from agents.llm import MAX_TOKENS, LlmClient, refuse_stolen
 from agents.price import Price
 from agents.redaction import redact
 from data.errors import BudgetError, ContextError, ModelError
@@ -158,7 +159,70 @@ async def test_a_dead_endpoint_is_one_line() -> None:
     assert str(caught.value) == (
         f"no answer from {base}: connection refused; is the server running?"
     )
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("base", "said"),
+    [
+        (closed_port(), "connection refused; is the server running"),
+        ("http://no-such-host.invalid/v1", "host name is not known"),
+        ("127.0.0.1:80", "expected http://HOST:PORT/v1"),
+        ("http://127.0.0.1:no/v1", "port is no number"),
+    ],
+)
+def test_a_wrong_base_is_said_before_anything_is_done(base: str, said: str) -> None:
+    """No operator is probed and nothing is imported for an endpoint that is not there."""
+    with pytest.raises(ModelError, match=said) as caught:
+        ensure_reachable(base)
+    assert not caught.value.retryable
+    with ScriptedServer() as server:
+        ensure_reachable(server.url)
+
+
+async def test_an_endpoint_that_has_answered_may_come_back() -> None:
+    """A server that is started anew in the middle of a campaign is waited for."""
+    with ScriptedServer(generator=["answer"]) as server:
+        asked = client(server)
+        await asked.ask("generator", MESSAGES)
+    with pytest.raises(ModelError, match=r"refused|broke|disconnected") as caught:
+        await asked.ask("generator", MESSAGES)
     assert caught.value.retryable
+
+
+async def test_an_answer_that_was_cut_is_asked_for_again() -> None:
+    """Half a body is a fault of the world: never parsed, never a verdict."""
+    error, server = await failing(Fault.CUT)
+    assert error.retryable
+    assert server.count == 1
+
+
+async def test_a_prefix_is_marked_for_the_cache_where_it_must_be() -> None:
+    """Anthropic caches the system message only when told to; what was cached is on record."""
+    os.environ["ANTHROPIC_API_KEY"] = "not-a-key-of-anybody"
+    try:
+        with ScriptedServer(generator=["answer"]) as server:
+            asked = LlmClient(
+                model="anthropic/claude-sonnet-4-5", api_base=server.url.removesuffix("/v1")
+            )
+            call = await asked.ask("generator", MESSAGES)
+    finally:
+        del os.environ["ANTHROPIC_API_KEY"]
+    assert server.bodies[0]["system"][0]["cache_control"] == {"type": "ephemeral"}
+    assert (call.reply, call.cached_tokens) == ("answer", 1000)
+
+
+async def test_effort_goes_to_a_model_that_can_be_told_and_gets_room() -> None:
+    """Reasoning is part of the answer's tokens on some providers: the code must still fit."""
+    with ScriptedServer(generator=["answer"]) as server:
+        thinking = LlmClient(model="openai/gpt-5", api_base=server.url, effort="low")
+        plain = LlmClient(model="openai/gpt-4o-mini", api_base=server.url, effort="low")
+        for asked in (thinking, plain):
+            await asked.ask("generator", MESSAGES)
+    first, second = server.bodies
+    assert first["reasoning_effort"] == "low"
+    assert first.get("max_tokens", first.get("max_completion_tokens")) == MAX_TOKENS + 1024
+    assert "reasoning_effort" not in second
 
 
 async def test_a_missing_key_and_an_unknown_model_cost_no_request() -> None:

@@ -1,4 +1,5 @@
 from agents.loop import CONFIRM_PAIRS, EXPLORE_PAIRS, port
+from data.guardrails import Guardrails
 from data.records import Admission, Mode
 from data.verdict import Outcome, Verdict
 from tests.agents.fakes import ADVICE, Scripted, pair
@@ -154,3 +155,15 @@ async def test_a_given_kernel_is_judged_first() -> None:
     assert script.rows[0].candidate is not None
     assert script.rows[0].candidate.agent_kind == "given"
     assert script.rows[0].speedup == 1.2
+
+
+async def test_what_a_run_bans_is_neither_built_nor_measured() -> None:
+    """A source against the guardrails is no code; the generator is told why and may mend it."""
+    rails = Guardrails(banned=("torch[.]matmul",), required=("x$",))
+    script = Scripted(["torch.matmul 2.0x", "2.0 y", "2.0x"])
+    await port(pair(steps=3, guardrails=rails), script.stages())
+    assert verdicts(script)[:3] == ["NO_CODE", "NO_CODE", "FASTER"]
+    assert "torch.matmul" in script.rows[0].reason
+    assert "demands" in script.rows[1].reason
+    assert [j.source for j in script.jobs[:1]] == ["2.0x"]
+    assert script.requests[1].parent == script.rows[0]

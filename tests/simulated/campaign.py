@@ -4,6 +4,7 @@ from pathlib import Path
 
 from data.records import Contract, Operator, Settings
 from tasks.campaign import Campaign, identify, store_campaign
+from tasks.crew import Crew
 from tests.simulated.machine import device, install
 
 SOURCE = '''"""Operator {n}."""
@@ -49,9 +50,7 @@ def campaign(
             devices=tuple(device(n) for n in range(devices)),
             contract=Contract(),
             settings=Settings(steps=steps - 1, seed=seed),
-            agents="llm",
-            model="openai/scripted",
-            api_base=api_base,
+            crew=Crew(kind="llm", models=("openai/scripted",), api_base=api_base),
             parallel=parallel,
         )
     )

@@ -7,6 +7,7 @@ from data.errors import LedgerError, MisuseError
 from data.records import Contract, Policy, Settings
 from tasks.campaign import Campaign, identify, read_campaign, store_campaign
 from tasks.claim import claimed
+from tasks.crew import Crew
 from tests.agents.fakes import DEVICE, OPERATOR, pair
 
 CAMPAIGN = Campaign(
@@ -17,7 +18,7 @@ CAMPAIGN = Campaign(
     devices=(DEVICE,),
     contract=Contract(),
     settings=Settings(),
-    agents="offline",
+    crew=Crew(),
 )
 
 
@@ -34,8 +35,8 @@ def test_the_same_command_has_the_same_run_id() -> None:
         {"contract": Contract(policy=Policy.TF32)},
         {"settings": Settings(steps=3)},
         {"settings": Settings(seed=1)},
-        {"agents": "llm"},
-        {"model": "m"},
+        {"crew": Crew(kind="llm")},
+        {"crew": Crew(models=("m",))},
         {"operators": (replace(OPERATOR, source="class Model: other"),)},
         {"devices": (replace(DEVICE, arch="aarch64"),)},
     ],

@@ -9,6 +9,7 @@ from data.errors import MachineError
 from data.records import Contract, Operator, Pair, Settings
 from data.verdict import Verdict
 from tasks.campaign import Campaign, PairResult
+from tasks.crew import Crew
 from tasks.progress import listening
 from tasks.running import run_all
 from tasks.served import PARALLEL
@@ -25,7 +26,7 @@ def campaign(*names: str) -> Campaign:
         devices=(CPU,),
         contract=Contract(),
         settings=Settings(),
-        agents="offline",
+        crew=Crew(),
     )
 
 
