@@ -74,8 +74,8 @@ def content(scope: Scope) -> Content:
     return Content(data=data, chunks=(*(s.packed for s in told), *evidence.values()))
 
 
-def _asked(scope: Scope, name: str, **given: object) -> pa.Table:
-    return scope.asked((_SQL / f"{name}.sql").read_text(encoding="utf-8"), **given)
+def _asked(scope: Scope, name: str) -> pa.Table:
+    return scope.asked((_SQL / f"{name}.sql").read_text(encoding="utf-8"))
 
 
 def _answer(scope: Scope, name: str, left_out: list[str]) -> pa.Table:
@@ -114,10 +114,13 @@ def _roofs(told: list[Story]) -> pa.Table:
 def _evidence(scope: Scope, transfer: pa.Table, left_out: list[str]) -> dict[str, str]:
     """By technique, those of the clearest findings first: the rows that its cells count."""
     techniques = pc.unique(transfer.column("technique")).to_pylist()
+    rows = _asked(scope, "evidence") if techniques else None
     chunks: dict[str, str] = {}
     size = 0
     for technique in techniques:
-        text = chunk(table(_asked(scope, "evidence", technique=technique)))
+        assert rows is not None
+        mine = rows.filter(pc.equal(rows.column("technique"), technique))
+        text = chunk(table(mine.drop_columns("technique")))
         size += len(text)
         if size > EVIDENCE_BYTES:
             left_out.append(

@@ -67,16 +67,14 @@ def table(rows: pa.Table) -> Json:
 def _column(values: pa.ChunkedArray) -> Json:
     if pa.types.is_floating(values.type) or pa.types.is_integer(values.type):
         return [plain(v) for v in values.to_pylist()]
-    seen: dict[str, int] = {}
-    different: list[Json] = []
-    codes: list[int] = []
-    for value in map(plain, values.to_pylist()):
-        key = json.dumps(value)
-        if key not in seen:
-            seen[key] = len(different)
-            different.append(value)
-        codes.append(seen[key])
-    return {"values": different, "codes": codes}
+    if pa.types.is_nested(values.type):
+        values = pa.chunked_array([pa.array(map(json.dumps, values.to_pylist()), pa.string())])
+        different = values.combine_chunks().dictionary_encode()
+        known = map(json.loads, different.dictionary.to_pylist())
+    else:
+        different = values.combine_chunks().dictionary_encode(null_encoding="encode")
+        known = different.dictionary.to_pylist()
+    return {"values": [plain(v) for v in known], "codes": different.indices.to_pylist()}
 
 
 def script(value: Json) -> str:

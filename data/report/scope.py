@@ -30,9 +30,9 @@ class Scope:
     run_id: str | None
     """None means all runs."""
 
-    def asked(self, sql: str, **given: object) -> pa.Table:
-        """The answer to `sql` with its named parameters."""
-        return self.connection.sql(sql, params=given or None).to_arrow_table()
+    def asked(self, sql: str) -> pa.Table:
+        """The answer to `sql`."""
+        return self.connection.sql(sql).to_arrow_table()
 
 
 def scope(root: Path, run: str | None) -> Scope:

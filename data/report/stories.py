@@ -16,8 +16,8 @@ STEPS = 60_000
 """Steps told at most: more are a million rows' sources to read."""
 BYTES = 16_000_000
 """Of all stories: a page of twice that opens in a second and can still be mailed."""
-LOT = 4_000
-"""Steps that are read at once."""
+LOT = 20_000
+"""Steps that are read at once: each lot goes through all texts of the ledger."""
 SOURCE = 60_000
 """Characters of one source; KernelBench's longest is 7,000."""
 PAIR = ("run_id", "operator_hash", "device", "contract")
@@ -59,6 +59,14 @@ class Story:
     """Of the latest step with a profile; None where nothing was timed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What belongs to a lot's steps, by `iteration_id`."""
+
+    sources: dict[str, str]
+    times: dict[str, list[Json]]
+
+
 def stories(scope: Scope, pairs: pa.Table) -> Iterator[Story]:
     """The stories of the first pairs, in their order, until the page has as much as it may hold."""
     size = 0
@@ -87,33 +95,41 @@ def _lots(pairs: pa.Table) -> Iterator[pa.Table]:
 def _told(scope: Scope, lot: pa.Table) -> Iterator[Story]:
     """The stories of a lot, in its order."""
     scope.connection.register("lot", lot)
-    steps = scope.asked((_SQL / "steps.sql").read_text(encoding="utf-8")).to_pylist()
-    rows = scope.asked((_SQL / "times.sql").read_text(encoding="utf-8")).to_pylist()
+    steps, sources, times = (_asked(scope, name) for name in ("steps", "sources", "times"))
     scope.connection.unregister("lot")
-    times = defaultdict(list)
-    for row in rows:
-        times[row["iteration_id"]].append([plain(row[name]) for name in _TIMES])
+    known = Known(
+        sources={r["iteration_id"]: r["source"] for r in sources}, times=defaultdict(list)
+    )
+    for row in times:
+        known.times[row["iteration_id"]].append([plain(row[name]) for name in _TIMES])
     by_pair = {key: list(found) for key, found in groupby(steps, _key)}
     for pair in lot.to_pylist():
         found = by_pair[_key(pair)]
-        yield Story(packed=chunk(_story(found, times)), steps=len(found), roof=_roof(found))
+        yield Story(packed=chunk(_story(found, known)), steps=len(found), roof=_roof(found))
+
+
+def _asked(scope: Scope, name: str) -> list[dict[str, Json]]:
+    rows: list[dict[str, Json]] = scope.asked(
+        (_SQL / f"{name}.sql").read_text(encoding="utf-8")
+    ).to_pylist()
+    return rows
 
 
 def _key(row: dict[str, Json]) -> tuple[str, ...]:
     return tuple(row[name] for name in PAIR)
 
 
-def _story(steps: list[dict[str, Json]], times: dict[str, list[Json]]) -> Json:
+def _story(steps: list[dict[str, Json]], known: Known) -> Json:
     """The pair's steps; sources and environments once, steps hold their index."""
     sources: dict[str, int] = {}
     environments: dict[str, int] = {}
     told = []
     for step in steps:
         row = {n: plain(v) for n, v in step.items() if n not in _LEFT_OUT and v not in (None, [])}
-        row["source"] = _indexed(sources, step["source"])
+        row["source"] = _indexed(sources, known.sources.get(step["iteration_id"]))
         row["environment"] = _indexed(environments, step["environment"])
         row["advice"] = _parsed(step["advice"])
-        row["times"] = times.get(step["iteration_id"], [])
+        row["times"] = known.times.get(step["iteration_id"], [])
         told.append(row)
     return {
         "steps": told,

@@ -92,3 +92,5 @@ function tip(text, event) {
 }
 
 const tipped = (text) => ({ mousemove: (event) => tip(text, event), mouseleave: () => tip("") });
+
+const byName = new Intl.Collator("en", { numeric: true }).compare;

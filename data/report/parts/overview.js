@@ -42,7 +42,7 @@ function coverageRows() {
     if (!byPlace.has(key)) byPlace.set(key, { ...row, ends: [] });
     byPlace.get(key).ends.push(row);
   }
-  return [...byPlace.values()];
+  return [...byPlace.values()].sort((a, b) => byName(a.device, b.device));
 }
 
 const ending = (row) =>

@@ -19,7 +19,7 @@ function curve(speeds, operators, frame, [from, to]) {
 }
 
 function fastPlot(contract, width, domain) {
-  const found = records(TABLES.fast_p).filter((row) => row.contract === contract);
+  const found = records(TABLES.fast_p).filter((row) => row.contract === contract).sort((a, b) => byName(a.device, b.device));
   const names = found.map((row) => `${row.device} (n = ${row.operators})`);
   const says = found.map((row) => `${row.device}: fast_0 ${shown(row.fast_0, "share")}, fast_1 ${shown(row.fast_1, "share")}, fast_1.5 ${shown(row["fast_1.5"], "share")}, fast_2 ${shown(row.fast_2, "share")} of ${row.operators} operators`).join("; ");
   const frame = framed({
@@ -72,10 +72,10 @@ function medianMark(row, frame, y) {
 }
 
 function distribution(host) {
-  const found = records(TABLES.speedups);
+  const found = records(TABLES.speedups).sort((a, b) => byName(a.device, b.device));
   if (!found.length) return;
   const width = room(host);
-  const left = Math.min(260, width * 0.34);
+  const left = Math.min(200, width * 0.34);
   const height = 60 + 30 * found.length;
   const says = found.map((row) => `${row.device}, ${row.contract}: median ${interval(row.median_speedup, row.median_low, row.median_high)}, ${row.operators} operators`).join("; ");
   const domain = logDomain(CHAMPIONS.column("speedup"), [1]);
@@ -115,7 +115,7 @@ function whisker(n, domain) {
 function champions() {
   if (!CHAMPIONS.rows) return answer("best");
   const domain = logDomain(CHAMPIONS.column("speedup"), [0.9, 1.1]);
-  const names = ["operator", "device", "contract", "verdict", "speedup", "baseline", "needs_review", "techniques_detected", "agent_name", "model"];
+  const names = ["operator", "device", "contract", "verdict", "speedup", "baseline", "needs_review", "techniques_detected", "model"];
   const columns = columnsOf(CHAMPIONS, [...names, "speedup_low", "speedup_high"]);
   columns.splice(5, 0, { name: "speedup", kind: "ratio", label: "interval", cell: (n) => whisker(n, domain) });
   return answer("best", { columns, filters: ["device", "contract", "verdict"], sort: "speedup", descending: true, open: (n, text) => pairLink(pairOfChampion(n), text) });

@@ -60,7 +60,7 @@ function compared(values, sign) {
   return (a, b) => {
     const [x, y] = [values[a], values[b]];
     if (missing(x) || missing(y)) return missing(x) - missing(y);
-    const order = typeof x === "number" ? x - y : String(x).localeCompare(String(y));
+    const order = typeof x === "number" ? x - y : byName(String(x), String(y));
     return order ? sign * order : a - b;
   };
 }
@@ -96,7 +96,7 @@ function heading(column, state, resort) {
 
 function selects(table, names, state, changed) {
   return names.map((name) => {
-    const values = [...new Set(table.column(name).filter((v) => !missing(v)).map(String))].sort();
+    const values = [...new Set(table.column(name).filter((v) => !missing(v)).map(String))].sort(byName);
     if (values.length < 2 || values.length > 200) return "";
     const act = (value) => {
       state.chosen[name] = value;

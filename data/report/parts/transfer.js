@@ -21,7 +21,7 @@ function cellButton(cell, act) {
   const gain = missing(cell.median_gain) ? "–" : shown(cell.median_gain, "ratio");
   return el(
     "button",
-    { type: "button", tabindex: "-1", class: warmth(cell), "aria-label": sentence(cell), on: { click: (event) => act(cell, event.currentTarget), ...tipped(sentence(cell)) } },
+    { type: "button", tabindex: "-1", class: `${warmth(cell)} ${cell.finding.replace(" ", "-")}`, "aria-label": sentence(cell), on: { click: (event) => act(cell, event.currentTarget), ...tipped(sentence(cell)) } },
     el("strong", {}, gain, el("span", { class: "sign" }, SIGNS[cell.finding])),
     el("small", {}, `${cell.helped_there}/${cell.helped_here}`),
   );
@@ -57,7 +57,7 @@ function gridOf(cells, view) {
   const [kind, name] = view.split("\n");
   const mine = cells.filter((cell) => cell[kind] === name);
   const [rowName, title] = kind === "here" ? ["technique", `Where a technique helped on ${name}, what did it do there?`] : ["here", `${name}: where it helped on a row's device, what did it do on a column's?`];
-  const order = (key) => [...new Set(mine.map((cell) => cell[key]))].sort();
+  const order = (key) => [...new Set(mine.map((cell) => cell[key]))].sort(byName);
   return { mine, rowName, title, rows: order(rowName), columns: order("there") };
 }
 
@@ -160,7 +160,7 @@ function evidenceTable(found, cell) {
   const names = Object.keys(columns).filter((name) => alone || !name.startsWith("gain"));
   const table = { rows: found.length, names, column: (name) => columns[name] };
   const first = (row) => row.here[0];
-  const open = (n, text) => pairLink(pairNumber(first(found[n]).first_step.run_id, found[n].operator, first(found[n]).device, cell.contract), text);
+  const open = (n, text) => pairLink(pairNumber(first(found[n]).first_run, found[n].operator, first(found[n]).device, cell.contract), text);
   return tableView(table, { caption: "The operators behind the cell", label: "Evidence", sort: "operator", open });
 }
 
