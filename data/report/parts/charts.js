@@ -10,6 +10,7 @@ function scaled([from, to], [start, end], log) {
 }
 
 function logTicks([from, to]) {
+  if (to / from < 4) return evenTicks([from, to]);
   const ticks = [];
   for (let power = Math.floor(Math.log10(from)); power <= Math.log10(to); power += 1) {
     ticks.push(...[1, 2, 5].map((step) => step * 10 ** power));
@@ -22,8 +23,9 @@ function evenTicks([from, to]) {
   const rough = (to - from) / 5 || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].find((s) => s * power >= rough) * power;
-  const count = Math.floor((to - from) / step + 1e-9) + 1;
-  return Array.from({ length: count }, (_, n) => from + n * step);
+  const first = Math.ceil(from / step - 1e-9);
+  const count = Math.floor(to / step + 1e-9) - first + 1;
+  return Array.from({ length: count }, (_, n) => (first + n) * step);
 }
 
 // The smallest range on a logarithmic axis that holds all values and `also`, with room around.

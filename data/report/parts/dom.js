@@ -34,7 +34,7 @@ const SHOWN = {
   list: (v) => (v.length ? v.join(", ") : "–"),
   bool: (v) => (v ? "yes" : "no"),
   count: (v) => v.toLocaleString("en"),
-  number: (v) => (Number.isInteger(v) ? v.toLocaleString("en") : v.toPrecision(3)),
+  number: (v) => (Number.isInteger(v) ? v.toLocaleString("en") : v.toLocaleString("en", { maximumSignificantDigits: 3 })),
   ratio: (v) => `${v.toFixed(decimals(v))}×`,
   share: (v) => `${(100 * v).toFixed(Math.abs(v) < 0.1 && v !== 0 ? 1 : 0)} %`,
   seconds: (v) => (v < 120 ? `${v.toFixed(1)} s` : v < 7200 ? `${(v / 60).toFixed(0)} min` : `${(v / 3600).toFixed(1)} h`),

@@ -93,7 +93,7 @@ function timesTable(step) {
   const lines = step.times.map(([shape, baseline, ratio, low, high, own, base, floor, warm]) =>
     el("tr", {}, el("th", { scope: "row" }, shape), [interval(ratio, low, high), baseline, us(own), us(base), us(floor), shown(warm, "bool")].map((text) => el("td", { class: "number" }, text))),
   );
-  return el("div", { class: "scroll" }, el("table", {}, el("caption", {}, "Times by shape: medians, for orientation; the ratio is of pairs"), el("thead", {}, el("tr", {}, head.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, lines)));
+  return el("div", { class: "scroll" }, el("table", {}, el("caption", {}, "Times by shape: medians, for orientation; the ratio is of pairs"), el("thead", {}, el("tr", {}, head.map((text, n) => el("th", { scope: "col", class: n ? "number" : null }, text)))), el("tbody", {}, lines)));
 }
 
 // Details whose content is made when they are first opened.
@@ -164,10 +164,17 @@ async function followHash() {
   host.focus({ preventScroll: true });
 }
 
+function ended(n) {
+  const right = ["CORRECT", "FASTER"].includes(PAIRS.column("verdict")[n]);
+  const open = right && PAIRS.column("execution")[n] === "hardware" && !PAIRS.column("confirmed")[n];
+  return el("span", {}, badge(PAIRS.column("verdict")[n]), open ? " not confirmed" : "", PAIRS.column("needs_review")[n] ? el("span", { class: "badge review" }, "needs review") : "");
+}
+
 function pairs() {
-  const names = ["operator", "device", "contract", "verdict", "speedup", "baseline", "confirmed", "needs_review", "steps", "reason", "language", "agent_kind", "model", "execution", "run_id", "ended_at"];
+  const names = ["operator", "device", "contract", "verdict", "speedup", "baseline", "steps", "reason", "language", "agent_kind", "model", "execution", "run_id", "ended_at"];
   const columns = columnsOf(PAIRS, [...names, "speedup_low", "speedup_high"]);
   columns[4] = { ...columns[4], cell: (n) => (PAIRS.column("execution")[n] === "hardware" ? interval(...["speedup", "speedup_low", "speedup_high"].map((name) => PAIRS.column(name)[n])) : `no times (${PAIRS.column("execution")[n]})`) };
+  columns[3] = { ...columns[3], cell: (n) => ended(n) };
   place("pair-table").append(
     PAIRS.rows
       ? tableView(PAIRS, { caption: "All pairs, champions first", label: "Pairs", columns, filters: ["device", "contract", "verdict", "run_id"], open: pairLink })

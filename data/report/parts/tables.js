@@ -40,7 +40,7 @@ function columnsOf(table, names = table.names) {
     .map((name) => {
       const kind = kindOf(name, table.column(name));
       const pair = (BOUNDS[name] || []).filter((bound) => table.names.includes(bound));
-      const label = name.startsWith("fast_") ? name : name.replaceAll("_", " ");
+      const label = name.startsWith("fast_") ? name : name.replace(/seconds$/, "time").replaceAll("_", " ");
       return { name, kind, label, bounds: pair.length === 2 ? pair : null };
     });
 }

@@ -130,7 +130,10 @@ function transferMap(host) {
   host.append(figure("Transfer map", note, controls, box, key()), el("p", { class: "note" }, command("kforge query transfer")));
 }
 
-const effectText = (row) => `${row.device}: ${interval(row.gain, row.low, row.high)} ${row.low > 1 ? "helped" : row.high < 1 ? "hurt" : "no clear effect"}`;
+function effectText(row, name) {
+  const effect = row.low > 1 ? "helped" : row.high < 1 ? "hurt" : "no clear effect";
+  return `${name ? `${row.device}: ` : ""}${interval(row.gain, row.low, row.high)} ${effect}`;
+}
 
 // One row an operator that was tried on both sides of the cell, as `transfer` counts them.
 function evidenceRows(effects, cell) {
@@ -146,7 +149,7 @@ function evidenceRows(effects, cell) {
 }
 
 function evidenceTable(found, cell) {
-  const texts = (side) => found.map((row) => row[side].map(effectText).join("; "));
+  const texts = (side) => found.map((row) => row[side].map((effect) => effectText(effect, cell.level !== "device")).join("; "));
   const columns = {
     operator: found.map((row) => row.operator),
     [`here: ${cell.here}`]: texts("here"),

@@ -163,7 +163,7 @@ def test_emulated_devices_have_no_times(tmp_path: Path) -> None:
 def test_a_run_alone_is_answered_over_its_rows(tmp_path: Path) -> None:
     """Another run's faster kernel is not in it; `last` is the run that ended latest."""
     early = confirmed(0, 5.0, run_id="early", ended_at="2026-01-01T00:00:00+00:00")
-    late = confirmed(0, 2.0, run_id="late", ended_at="2026-02-01T00:00:00+00:00")
+    late = confirmed(1, 2.0, run_id="late", ended_at="2026-02-01T00:00:00+00:00")
     page = reported(tmp_path, early, late, run="last")
     assert data_of(page)["about"]["run_id"] == "late"
     assert [r["speedup"] for r in rows_of(data_of(page)["tables"]["best"])] == [2.0]
