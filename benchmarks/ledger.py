@@ -2,13 +2,16 @@
 
     python benchmarks/ledger.py [--iterations N] [--folder DIR]
 
-Makes the ledger in bulk, then prints a line a figure; exit code 1 when a bound is passed. Each
-question is a process of its own, as `kforge query` is.
+Makes the ledger in bulk (`ledger_rows.py`), then prints a line a figure, with the same of a naive
+layout (a JSON file an iteration) beside it; exit code 1 when a bound is passed. What is asked is a
+process of its own, as a person's `kforge query` is, the start of Python included.
 """
 
 import argparse
+import json
 import multiprocessing
-import resource
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,240 +20,167 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
+import ledger_rows
 import pyarrow.parquet as pq
 
-from data import files
-from data.reading import VOLUME
-from data.records import (
-    Candidate,
-    Contract,
-    Device,
-    Iteration,
-    Mode,
-    Move,
-    Operator,
-    RunResult,
-    RunStatus,
-    Timing,
-)
-from data.rows import iteration_row, timing_rows
-from data.schema import ITERATIONS, TIMINGS, Table
+from data.rows import to_json
 from data.store import Ledger
-from data.techniques import TECHNIQUES
-from data.verdict import Verdict
 from data.views import questions
 
-DEVICES, OPERATORS, STEPS = 20, 500, 100
-LOT = 50_000
-"""Rows that are made at once."""
-APPEND_MS, QUERY_S, QUERY_GB, TRANSFER_S, ROW_BYTES = 8.0, 2.0, 2.0, 3.0, 1200.0
-APPENDS = 200
+APPEND_MS, QUERY_S, QUERY_GB, TRANSFER_S, REPORT_S, ROW_BYTES = 8.0, 2.0, 2.0, 3.0, 20.0, 1200.0
+APPENDS, NAIVE = 200, 2000
+KFORGE = Path(sys.executable).with_name("kforge")
+SOURCE = (
+    "SELECT source FROM iterations WHERE run_id = 'run00' AND operator = 'operator7' AND step = 5"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured value beside its bound."""
+    """One measured value beside its bound; None: printed only."""
 
     name: str
     value: float
-    bound: float
     unit: str
+    bound: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.bound is not None and self.value > self.bound
 
     @property
     def line(self) -> str:
-        word = "ok" if self.value <= self.bound else "ABOVE"
-        return f"{self.name:32} {self.value:10.2f} {self.unit:5} bound {self.bound:g} {word}"
+        told = (
+            "" if self.bound is None else f"bound {self.bound:g} {'ABOVE' if self.passed else 'ok'}"
+        )
+        return f"{self.name:40} {self.value:10.2f} {self.unit:5} {told}".rstrip()
 
 
-def kernels(rng: np.random.Generator, count: int = 2000) -> list[str]:
-    """Sources of about 2 kB, no two alike."""
-    words = [f"v{n}" for n in range(200)] + ["float", "for", "acc", "+=", "*", "(", ")", "[i]", ";"]
-    return [" ".join(words[n] for n in rng.integers(0, len(words), 450)) for _ in range(count)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Wall time and the largest memory of a process."""
+
+    seconds: float
+    gigabytes: float
 
 
-def example() -> Iteration:
-    """A timed step with all that a judged one has."""
-    timing = Timing(
-        shape="full",
-        baseline="eager",
-        ratio=1.5,
-        low=1.45,
-        high=1.55,
-        pair_ratios=(1.49, 1.5, 1.51),
-        candidate_us=100.0,
-        baseline_us=150.0,
-        parent_ratio=1.1,
-        parent_low=1.05,
-        parent_high=1.15,
-        samples_us=tuple(100.0 + n % 7 for n in range(30)),
-    )
-    return Iteration(
-        run_id="run",
-        epoch="default",
-        operator=Operator(name="o", source="OPERATOR", family="norm"),
-        device=Device(name="d0", target="cpu", vendor="v0", arch="a"),
-        contract=Contract(),
-        move=Move(mode=Mode.OPTIMISE, step=0, lineage="a"),
-        verdict=Verdict.CORRECT,
-        reason="1.50x over eager, 95 % interval 1.45 to 1.55",
-        candidate=Candidate(
-            source="SOURCE", language="cpp", agent_kind="offline", agent_name="m", parents=("p",)
-        ),
-        run=RunResult(status=RunStatus.RAN, timings=(timing,), isolation="bubblewrap"),
-        techniques_added=("tile",),
-        gain_over_parent=1.1,
-        speedup=1.5,
-        speedup_low=1.45,
-        speedup_high=1.55,
-        baseline="eager",
-        environment={"torch": "2.13.0", "compiler": "g++ 12.2.0", "driver": "580.1"},
-        started_at="2026-01-01T00:00:00+00:00",
-        ended_at="2026-01-01T00:01:00+00:00",
-    )
-
-
-def lots(total: int) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Rows of `iterations` and `timings` in the order of the pairs."""
-    rng = np.random.default_rng(0)
-    sources = kernels(rng)
-    row = iteration_row(example())
-    (timing,) = timing_rows(example(), "")
-    for start in range(0, total, LOT):
-        number = np.arange(start, min(start + LOT, total))
-        shared = _shared(number)
-        texts = [
-            f"// {n}\n{sources[k]}"
-            for n, k in zip(number, rng.integers(0, 2000, len(number)), strict=True)
-        ]
-        gain = np.exp(rng.normal(0.02, 0.2, len(number)))
-        own = _own(number, texts, gain, str(row["record"]))
-        yield _filled(ITERATIONS, row, shared | own), _filled(TIMINGS, timing, shared)
-
-
-def _shared(number: np.ndarray) -> dict[str, object]:
-    pair, step = np.divmod(number, STEPS)
-    operator, device = np.divmod(pair, DEVICES)
-    return {
-        "iteration_id": [f"{n:016x}" for n in number * 2654435761],
-        "operator": np.char.add("operator", (operator % OPERATORS).astype(str)),
-        "operator_hash": [f"{n:016x}" for n in (operator % OPERATORS) * 40503],
-        "device": np.char.add("d", device.astype(str)),
-        "step": step,
-        "candidate_id": [f"{n:016x}" for n in number * 2246822519],
-    }
-
-
-def _own(number: np.ndarray, texts: list[str], gain: np.ndarray, record: str) -> dict[str, object]:
-    pair, step = np.divmod(number, STEPS)
-    tags = list(TECHNIQUES)
-    last = step == STEPS - 1
-    return {
-        "vendor": np.char.add("v", (pair % DEVICES % 4).astype(str)),
-        "family": np.char.add("f", (pair // DEVICES % 12).astype(str)),
-        "mode": np.where(last, "confirm", "optimise"),
-        "verdict": np.where(number % 10 < 3, "WRONG", "CORRECT"),
-        "source": texts,
-        "record": [record.replace("SOURCE", text) for text in texts],
-        "techniques_added": [[tags[n % 37 % len(tags)]] if n % 3 else [] for n in number],
-        "gain_over_parent": gain,
-        "gain_low": gain / 1.05,
-        "gain_high": gain * 1.05,
-        "speedup": gain * 1.5,
-    }
-
-
-def _filled(table: Table, row: dict[str, object], given: dict[str, object]) -> pa.Table:
-    """The given columns, the others with the value of `row`."""
-    count = len(given["step"])  # type: ignore[arg-type]  # an array
-    columns = []
-    for field in table.schema:
-        if field.name in given:
-            columns.append(pa.array(given[field.name], field.type))
-        else:
-            columns.append(pa.repeat(pa.scalar(row.get(field.name), field.type), count))
-    return pa.table(columns, schema=table.schema)
-
-
-def make(root: Path, total: int) -> None:
-    """Writes the volumes."""
-    for n, made in enumerate(lots(total)):
-        for table, rows in zip((ITERATIONS, TIMINGS), made, strict=True):
-            place = root / table.name / "run" / f"{VOLUME}{n:04d}.parquet"
-            files.write(root, place, rows, group_rows=10_000)
-
-
-def appended_ms(folder: Path) -> float:
-    """Milliseconds of one append."""
-    ledger, step = Ledger(folder), example()
+def cost(*words: str | Path) -> Cost:
+    """What a command takes; CalledProcessError when it fails."""
     begin = time.perf_counter()
-    for n in range(APPENDS):
-        ledger.append(replace(step, move=replace(step.move, step=n)))
-    return 1000 * (time.perf_counter() - begin) / APPENDS
+    child = subprocess.Popen([KFORGE, *words], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, list(map(str, words)))
+    return Cost(seconds=time.perf_counter() - begin, gigabytes=used.ru_maxrss / 1e6)
 
 
-def asked(root: Path, name: str) -> tuple[float, float]:
-    """Seconds and the largest memory in GB of a question as a process."""
-    kforge = Path(sys.executable).with_name("kforge")
-    begin = time.perf_counter()
-    subprocess.run(
-        [kforge, "query", name, "--json", "--runs", root], check=True, stdout=subprocess.DEVNULL
-    )
-    seconds = time.perf_counter() - begin
-    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+def appended_ms() -> float:
+    """Milliseconds of one append: the median, as a neighbour's disk traffic is none of ours."""
+    step, seconds = ledger_rows.example(), []
+    with tempfile.TemporaryDirectory() as empty:
+        ledger = Ledger(Path(empty))
+        for n in range(APPENDS):
+            begin = time.perf_counter()
+            ledger.append(replace(step, move=replace(step.move, step=n)))
+            seconds.append(time.perf_counter() - begin)
+    return 1000 * statistics.median(seconds)
 
 
 def row_bytes(root: Path) -> float:
-    """Compressed bytes of an iteration and its timings, the columns with sources left out."""
-    size = rows = 0
-    for path in root.rglob(f"{VOLUME}*.parquet"):
-        found = pq.read_metadata(path)
-        rows += found.num_rows if "iterations" in path.parts else 0
-        groups = (found.row_group(n) for n in range(found.num_row_groups))
-        for group in groups:
-            chunks = (group.column(n) for n in range(group.num_columns))
-            size += sum(
-                c.total_compressed_size
-                for c in chunks
-                if c.path_in_schema not in {"source", "record"}
-            )
-    return size / rows
+    """Bytes on disk of an iteration, its timings and its compiler's log; sources left out."""
+    volumes = list((root / "iterations").rglob("*.parquet"))
+    rows = sum(pq.read_metadata(path).num_rows for path in volumes)
+    apart = [*(root / "timings").rglob("*.parquet"), *(root / "texts").glob("*-logs.parquet")]
+    return sum(path.stat().st_size for path in (*volumes, *apart)) / rows
+
+
+def source_bytes(root: Path) -> float:
+    """Bytes on disk of a source: each is stored once."""
+    paths = list((root / "texts").glob("*-sources.parquet"))
+    rows = sum(pq.read_metadata(path).num_rows for path in paths)
+    return sum(path.stat().st_size for path in paths) / rows
 
 
 def figures(root: Path) -> Iterator[Figure]:
     """All that is measured, one after the other."""
-    with tempfile.TemporaryDirectory() as empty:
-        yield Figure(name="append", value=appended_ms(Path(empty)), bound=APPEND_MS, unit="ms")
-    yield Figure(name="row without sources", value=row_bytes(root), bound=ROW_BYTES, unit="bytes")
+    yield Figure(name="append", value=appended_ms(), unit="ms", bound=APPEND_MS)
+    yield Figure(name="row without sources", value=row_bytes(root), unit="bytes", bound=ROW_BYTES)
+    yield Figure(name="source", value=source_bytes(root), unit="bytes")
     memory = 0.0
     for name in questions():
-        seconds, memory = asked(root, name)
+        asked = cost("query", name, "--json", "--runs", root)
         bound = TRANSFER_S if name == "transfer" else QUERY_S
-        yield Figure(name=f"query {name}", value=seconds, bound=bound, unit="s")
-    yield Figure(name="largest memory of a query", value=memory, bound=QUERY_GB, unit="GB")
+        yield Figure(name=f"query {name}", value=asked.seconds, unit="s", bound=bound)
+        memory = max(memory, asked.gigabytes)
+    yield Figure(name="largest memory of a query", value=memory, unit="GB", bound=QUERY_GB)
+    sources = cost("query", SOURCE, "--json", "--runs", root).seconds
+    yield Figure(name="query for 20 sources", value=sources, unit="s")
+    yield Figure(name="history of a pair (resume)", value=resumed(root), unit="s")
+    if (seconds := reported(root)) is not None:
+        yield Figure(name="report of the last run", value=seconds, unit="s", bound=REPORT_S)
+    yield from naive(root)
+
+
+def resumed(root: Path) -> float:
+    """Seconds to read a pair's steps back, sources and samples included."""
+    begin = time.perf_counter()
+    steps = Ledger(root).history("run00", ledger_rows.operator_hash(7), "device3")
+    assert len(steps) == ledger_rows.STEPS, len(steps)
+    return time.perf_counter() - begin
+
+
+def reported(root: Path) -> float | None:
+    """Seconds of `kforge report`; None where there is none yet."""
+    known = subprocess.run([KFORGE, "--help"], capture_output=True, text=True, check=True).stdout
+    if " report " not in known:
+        return None
+    with tempfile.TemporaryDirectory() as empty:
+        page = Path(empty) / "report.html"
+        return cost("report", "--run", "last", "--out", page, "--runs", root).seconds
+
+
+def naive(root: Path) -> Iterator[Figure]:
+    """A JSON file an iteration, measured on a few; each of the others is taken to be as slow."""
+    rows = sum(pq.read_metadata(p).num_rows for p in (root / "iterations").rglob("*.parquet"))
+    with tempfile.TemporaryDirectory() as empty:
+        folder = Path(empty)
+        begin = time.perf_counter()
+        for n in range(NAIVE):
+            step = ledger_rows.example()
+            text = to_json(replace(step, move=replace(step.move, step=n)))
+            (folder / f"{n}.json").write_text(text)
+        written = time.perf_counter() - begin
+        size = sum(path.stat().st_blocks * 512 for path in folder.iterdir())
+        begin = time.perf_counter()
+        right = sum(json.loads(p.read_text())["verdict"] == "CORRECT" for p in folder.iterdir())
+        read = time.perf_counter() - begin
+    assert right == NAIVE
+    told = f"of {NAIVE} files, times {rows / NAIVE:g}"
+    yield Figure(name="naive: append", value=1000 * written / NAIVE, unit="ms")
+    yield Figure(name="naive: row", value=size / NAIVE, unit="bytes")
+    yield Figure(name=f"naive: a question ({told})", value=read * rows / NAIVE, unit="s")
 
 
 def main() -> int:
     """1 when a bound is passed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--iterations", type=int, default=DEVICES * OPERATORS * STEPS)
+    whole = ledger_rows.DEVICES * ledger_rows.OPERATORS * ledger_rows.STEPS
+    parser.add_argument("--iterations", type=int, default=whole)
     parser.add_argument("--folder", type=Path, help="Where the ledger is made and stays.")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = given.folder or Path(temporary)
         if not (root / "iterations").exists():
             begin = time.perf_counter()
-            # Apart: what a process held counts as its children's memory too.
+            # Apart: its memory would count as that of the first figures.
             made = multiprocessing.get_context("spawn").Process(
-                target=make, args=(root, given.iterations)
+                target=ledger_rows.make, args=(root, given.iterations)
             )
             made.start()
             made.join()
             print(f"made {given.iterations} iterations in {time.perf_counter() - begin:.0f} s")
-        passed = [
-            figure for figure in figures(root) if print(figure.line) or figure.value > figure.bound
-        ]
+        passed = [f for f in figures(root) if print(f.line, flush=True) or f.passed]
     return 1 if passed else 0
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from data.reading import VOLUME, opens, put_aside
@@ -79,7 +78,7 @@ def referred(table: Table, rows: pa.Table) -> set[str]:
     """The ids of the texts that rows of a table lack and refer to."""
     found = needed(rows.column("record").to_pylist()) if table.texts else set()
     for column, place in table.texts:
-        apart = rows.filter(pc.is_null(rows.column(column))).column(place)
+        apart = rows.filter(rows.column(column).is_null()).column(place)
         found |= set(apart.drop_null().to_pylist())
     return found
 
@@ -114,7 +113,7 @@ def find(root: Path, wanted: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in volumes(root) if wanted else ():
         try:
-            found |= _found(path, pa.array(sorted(wanted - set(found)), pa.string()))
+            found |= _found(path, wanted - set(found))
         except FileNotFoundError:
             continue
         except (pa.ArrowException, OSError) as error:
@@ -122,15 +121,15 @@ def find(root: Path, wanted: set[str]) -> dict[str, str]:
     return found
 
 
-def _found(path: Path, wanted: pa.Array) -> dict[str, str]:
+def _found(path: Path, wanted: set[str]) -> dict[str, str]:
     """Reads all ids, and the texts of the row groups that have one: a pair's lie side by side."""
     found: dict[str, str] = {}
     file = pq.ParquetFile(path, memory_map=True, page_checksum_verification=True)
-    for group in range(file.num_row_groups if len(wanted) else 0):
-        here = pc.is_in(file.read_row_group(group, ["text_id"]).column(0), wanted)
-        if pc.any(here).as_py():
-            rows = file.read_row_group(group, ["text_id", "text"]).filter(here)
-            found |= dict(zip(*(c.to_pylist() for c in rows.itercolumns()), strict=True))
+    for group in range(file.num_row_groups if wanted else 0):
+        ids = file.read_row_group(group, ["text_id"]).column(0).to_pylist()
+        if here := [n for n, key in enumerate(ids) if key in wanted]:
+            held = file.read_row_group(group, ["text"]).column(0).take(here).to_pylist()
+            found |= dict(zip((ids[n] for n in here), held, strict=True))
     return found
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from data import files, simulated, texts, views, volumes
 from data.errors import LedgerError, MisuseError
 from data.mirror import pull, remote
-from data.reading import opens, parsed, read
+from data.reading import VOLUME, opens, parsed, read
 from data.schema import TABLES, Table
 
 
@@ -108,7 +108,10 @@ def _state(root: Path, table: Table) -> State:
     wanted: set[str] = set()
     rows = count = 0
     for path in sorted((root / table.name).rglob("*.parquet")):
-        if opens(root, table, path) and (loaded := read(root, table, path, table.schema, None)):
+        volume = path.name.startswith(VOLUME)
+        if not opens(root, table, path) or (volume and not volumes.intact(root, table, path)):
+            continue
+        if (loaded := read(root, table, path, table.schema, None)) is not None:
             seen |= set(volumes.keys(table, loaded.rows))
             wanted |= texts.referred(table, loaded.rows)
             rows += loaded.rows.num_rows

@@ -96,15 +96,42 @@ def _ask_all(connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
 
 
 def query(root: Path, sql: str) -> pa.Table:
-    """The answer to `sql`; MisuseError in one line when it cannot be answered."""
+    """The answer to `sql`; MisuseError in one line when it cannot be answered.
+
+    A volume in which damage shows is set aside, and the others answer.
+    """
+    try:
+        return _answer(root, sql)
+    except _ASKED_WRONGLY as error:
+        raise _misuse(error) from error
+    except duckdb.Error as error:
+        if not volumes.damaged(root):
+            raise _misuse(error) from error
+    return query(root, sql)
+
+
+_ASKED_WRONGLY = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.ConversionException,
+    duckdb.ParserException,
+    duckdb.PermissionException,
+    duckdb.SyntaxException,
+)
+"""What damage never looks like, so that a typing error does not cost a look through all volumes."""
+
+
+def _answer(root: Path, sql: str) -> pa.Table:
     with connect(root) as connection:
-        try:
-            _ask_all(connection, [n for n in questions() if re.search(rf"\b{n}\b", sql)])
-            answer = connection.sql(sql)
-            table: pa.Table = answer.to_arrow_table() if answer is not None else pa.table({})
-        except duckdb.Error as error:
-            raise MisuseError(f"{_first_line(error)}; views: {', '.join(VIEWS)}") from error
+        _ask_all(connection, [n for n in questions() if re.search(rf"\b{n}\b", sql)])
+        answer = connection.sql(sql)
+        table: pa.Table = answer.to_arrow_table() if answer is not None else pa.table({})
     return table
+
+
+def _misuse(error: duckdb.Error) -> MisuseError:
+    line = str(error).strip().partition("\n")[0]
+    return MisuseError(f"{line}; views: {', '.join(VIEWS)}")
 
 
 def plain(table: pa.Table) -> list[dict[str, Any]]:
@@ -146,7 +173,3 @@ def _plain(value: object) -> object:
             return value
         case _:
             return str(value)
-
-
-def _first_line(error: duckdb.Error) -> str:
-    return str(error).strip().partition("\n")[0]

@@ -14,15 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data import files, texts
 from data.errors import MisuseError
 from data.mirror import remote
-from data.reading import VOLUME, Loaded, opens
+from data.reading import VOLUME, Loaded, opens, put_aside, read
 from data.records import digest
-from data.schema import ITERATIONS, LLM_CALLS, TEXTS, TIMINGS, Table
+from data.schema import ITERATIONS, LLM_CALLS, TABLES, TEXTS, TIMINGS, Table
 
 ROWS, BYTES = 100_000, 200_000_000
 """Rows and bytes that go into one volume: about 1 GB of memory while it is made."""
@@ -64,6 +65,28 @@ def readable(root: Path, table: Table) -> list[Path]:
     """The volumes of a table; those that are none are set aside."""
     found = sorted((root / table.name).rglob(f"{VOLUME}*.parquet"))
     return [path for path in found if opens(root, table, path)]
+
+
+def damaged(root: Path) -> bool:
+    """Whether a volume had to be set aside: reads all of them to the last page, in two ways."""
+    found = [(table, path) for table in TABLES.values() for path in readable(root, table)]
+    broken = [path for table, path in found if not intact(root, table, path)]
+    return bool(broken)
+
+
+def intact(root: Path, table: Table, path: Path) -> bool:
+    """Whether a file can be read; else it is set aside.
+
+    Arrow verifies the checksums of pages, DuckDB is stricter about the footer.
+    """
+    if read(root, table, path, table.schema, None) is None:
+        return False
+    try:
+        duckdb.read_parquet(str(path)).aggregate("count(COLUMNS(*))").fetchall()
+    except duckdb.Error as error:
+        put_aside(root, path, error)
+        return False
+    return True
 
 
 @contextmanager

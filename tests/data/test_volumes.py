@@ -2,12 +2,14 @@
 
 import logging
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from data.errors import MisuseError
 from data.records import Operator
 from data.store import Ledger
+from data.upkeep import check
 from data.views import VIEWS, query, question, questions
 from data.volumes import gather
 from tests.data.ledger_worker import PAIR
@@ -85,6 +87,35 @@ def test_a_damaged_volume_hides_no_other(ledger: Ledger, caplog: pytest.LogCaptu
         assert counts(ledger)["iterations"] == 6
     assert "volume-bad.parquet" in caplog.text
     assert (ledger.root / "set-aside/iterations/run/volume-bad.parquet").exists()
+
+
+def test_a_query_survives_damage_inside_a_volume(
+    ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The footer is whole, the pages are not: the volume is set aside and the others answer."""
+    gather(ledger.root)
+    ledger.append(confirmed(7, 1.5))
+    (bad,) = (ledger.root / "iterations" / "run").glob("volume-*")
+    content = bytearray(bad.read_bytes())
+    content[4 : len(content) // 2] = b"\xff" * (len(content) // 2 - 4)
+    bad.write_bytes(bytes(content))
+    with caplog.at_level(logging.WARNING):
+        assert query(ledger.root, "SELECT step FROM iterations").to_pylist() == [{"step": 7}]
+    assert bad.name in caplog.text
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_check_sees_any_changed_byte(ledger: Ledger, seed: int) -> None:
+    """Checksums of pages, Arrow's and DuckDB's reading of the rest: a changed value is told."""
+    gather(ledger.root)
+    (bad,) = (ledger.root / "iterations" / "run").glob("volume-*")
+    pages = bytearray(bad.read_bytes())
+    pages[Random(seed).randrange(60, len(pages) // 2)] ^= 0x55
+    answer = "SELECT * EXCLUDE (schema_version) FROM iterations ORDER BY iteration_id"
+    before = query(ledger.root, answer)
+    bad.write_bytes(bytes(pages))
+    sound = not any(s.broken for s in check(ledger.root))
+    assert not sound or query(ledger.root, answer) == before
 
 
 def test_sql_reads_no_other_file_beside_volumes(ledger: Ledger) -> None:
