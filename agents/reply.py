@@ -22,6 +22,8 @@ _CLOSED_ONLY = re.compile(
 )
 _MODEL = re.compile(r"^(?:class[ \t]+ModelNew\b|ModelNew[ \t]*=)", re.MULTILINE)
 _METADATA = re.compile(r"^[ \t]*# kforge:[ \t]*(\{.*\})[ \t]*$", re.MULTILINE)
+_NESTED = re.compile(r"^[ \t]*(?:`{3,}|~{3,})\w", re.MULTILINE)
+"""Another block begins: where the text is no Python, the first one has never ended."""
 _REFUSAL = re.compile(
     r"\A\W*(?:i.?m sorry|sorry,|i apologi[sz]e|i (?:can.?t|cannot|am unable to|won.?t)\b)",
     re.IGNORECASE,
@@ -165,6 +167,8 @@ def _checked(source: str, spoken: str) -> Answer:
         return Answer(status=ParseStatus.TOO_LARGE)
     if elided(source):
         return Answer(status=ParseStatus.ELIDED)
+    if _NESTED.search(source) and not parses(source):
+        return Answer(status=ParseStatus.AMBIGUOUS)
     metadata = _metadata(spoken)
     tags = metadata.get("techniques")
     return Answer(

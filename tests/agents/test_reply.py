@@ -8,75 +8,7 @@ import pytest
 from agents.elision import elided
 from agents.fences import blocks
 from agents.reply import ParseStatus, json_object, parse
-
-GOOD = """import torch
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return x
-"""
-OLD = GOOD.replace("return x", "return x + 0")
-FENCE = "```"
-
-
-def fenced(code: str, tag: str = "python", fence: str = FENCE) -> str:
-    return f"{fence}{tag}\n{code}{fence}\n"
-
-
-QUOTED = '''import torch
-K = r"""
-// a `tick`, a {brace}
-void f(float* y) { y[0] = 1; }
-"""
-
-
-class ModelNew(torch.nn.Module):
-    """Use it so:
-
-    ```
-    ModelNew()
-    ```
-    """
-'''
-TICKED = GOOD.replace("return x", "return x  # not ``` the end")
-
-TAKEN = {
-    "plain": (fenced(GOOD), GOOD),
-    "no tag": (fenced(GOOD, ""), GOOD),
-    "tag cuda": (fenced(GOOD, "cuda"), GOOD),
-    "tag CPP": (fenced(GOOD, "CPP"), GOOD),
-    "tag with attributes": (fenced(GOOD, 'python title="kernel.py" {1,2}'), GOOD),
-    "tag triton": (fenced(GOOD, "triton"), GOOD),
-    "prose around": (f"Sure!\n\n{fenced(GOOD)}\nDone.", GOOD),
-    "two blocks, the later better": (fenced("def old(): return 1\n") + fenced(GOOD), GOOD),
-    "two blocks, the earlier better": (fenced(GOOD) + fenced("print(1)\nprint(2)\n"), GOOD),
-    "code and a bash block": (fenced(GOOD) + "Run:\n" + fenced("python kernel.py\n", "bash"), GOOD),
-    "the same block twice": (fenced(GOOD) + fenced(GOOD), GOOD),
-    "draft in think tags": (f"<think>\n{fenced(OLD)}</think>\n{fenced(GOOD)}", GOOD),
-    "only the closing think tag": (f"{fenced(OLD)}\n</think>\n{fenced(GOOD)}", GOOD),
-    "back-ticks inside a comment": (fenced(TICKED), TICKED),
-    "fences inside a docstring": (fenced(QUOTED), QUOTED),
-    "tilde fence": (fenced(GOOD, fence="~~~"), GOOD),
-    "longer fence": (fenced(GOOD, fence="`````"), GOOD),
-    "no fence": (GOOD, GOOD),
-    "CRLF": (fenced(GOOD).replace("\n", "\r\n"), GOOD),
-    "byte-order mark": ("\ufeff" + GOOD, GOOD),
-    "byte-order mark in the block": (fenced("\ufeff" + GOOD), GOOD),
-    "inside a Markdown block": (fenced(fenced(GOOD), "markdown", "````"), GOOD),
-    "a usage block that was cut": (fenced(GOOD) + f"{FENCE}bash\npython k", GOOD),
-    "inside a list": ("1. Kernel:\n\n   " + fenced(GOOD).replace("\n", "\n   "), GOOD),
-    "unclosed, but whole": (f"{FENCE}python\n{GOOD}", GOOD),
-    "legal ellipsis": (
-        fenced(GOOD.replace("return x", "return x[..., 0]")),
-        GOOD.replace("return x", "return x[..., 0]"),
-    ),
-    "diff beside the file": (fenced("-class ModelNew: 1\n", "diff") + fenced(GOOD), GOOD),
-    "a syntax error is the compiler's to report": (
-        fenced(GOOD + "def f(:\n"),
-        GOOD + "def f(:\n",
-    ),
-}
+from tests.agents.replies import FENCE, GOOD, REFUSED, TAKEN, fenced
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -86,38 +18,6 @@ def test_the_right_block_is_taken(name: str) -> None:
     answer = parse(text, "stop")
     assert answer.status is ParseStatus.OK
     assert answer.source.rstrip() == source.rstrip()
-
-
-HALF = f"{FENCE}python\nclass ModelNew:\n    def forward(self"
-REFUSED = {
-    "None": (None, "length", ParseStatus.NULL),
-    "empty": (" \n", "stop", ParseStatus.EMPTY),
-    "filtered": ("Sorry", "content_filter", ParseStatus.REFUSED),
-    "refusal": ("I'm sorry, but I can't help with that.", "stop", ParseStatus.REFUSED),
-    "truncated": (HALF, "length", ParseStatus.TRUNCATED),
-    "truncated, although it says stop": (HALF, "stop", ParseStatus.TRUNCATED),
-    "whole by chance, cut by length": (f"{FENCE}python\n{GOOD}", "length", ParseStatus.TRUNCATED),
-    "unclosed think": (f"<think>\n{fenced(GOOD)}", "stop", ParseStatus.UNCLOSED_THOUGHT),
-    "prose": ("Use a tiled kernel with class ModelNew.", "stop", ParseStatus.NO_CODE),
-    "only a kernel": (fenced("void f() {}\n", "cpp"), "stop", ParseStatus.NO_MODEL),
-    "only a diff": (fenced(GOOD, "diff"), "stop", ParseStatus.NO_MODEL),
-    "the second kernel was cut": (fenced(OLD) + HALF, "length", ParseStatus.TRUNCATED),
-    "a book": ("x" * 600_000, "stop", ParseStatus.TOO_LARGE),
-    "deep operators": ("-" * 100_000 + "1", "stop", ParseStatus.NO_CODE),
-    "two kernels": (fenced(OLD) + fenced(GOOD), "stop", ParseStatus.AMBIGUOUS),
-    "rest unchanged": (fenced(GOOD + "# ... rest unchanged ...\n"), "stop", ParseStatus.ELIDED),
-    "hollow forward": (fenced(GOOD.replace("return x", "...")), "stop", ParseStatus.ELIDED),
-    "TODO body": (fenced(GOOD.replace("return x", "pass  # TODO")), "stop", ParseStatus.ELIDED),
-    "same as before in C++": (
-        fenced(f'K = r"""\nvoid f() {{\n  // same as before\n}}\n"""\n{GOOD}'),
-        "stop",
-        ParseStatus.ELIDED,
-    ),
-    "too large": (fenced(GOOD + "x = 1\n" * 11000), "stop", ParseStatus.TOO_LARGE),
-    "NUL": (fenced(GOOD + "\0"), "stop", ParseStatus.INVALID_TEXT),
-    "broken UTF-8": (fenced(GOOD + "# \udc80\n"), "stop", ParseStatus.INVALID_TEXT),
-    "deep nesting": ("(" * 50_000, "stop", ParseStatus.NO_CODE),
-}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -213,3 +113,10 @@ def test_a_tag_is_never_part_of_the_code() -> None:
 def test_json_is_found_in_prose(text: str | None, found: str) -> None:
     """The object is cut out of fences, prose and thought."""
     assert json_object(text, "stop") == found
+
+
+def test_the_corpus_is_large() -> None:
+    """At least sixty awkward replies, of every class."""
+    assert len(TAKEN) + len(REFUSED) >= 60
+    classes = {status for _, _, status in REFUSED.values()} | {ParseStatus.OK}
+    assert classes == set(ParseStatus) - {ParseStatus.BAD_JSON, ParseStatus.CONTRADICTED}
