@@ -111,6 +111,8 @@ class Device:
     index: int = 0
     execution: str = "hardware"
     """`hardware`, `emulated` or `none`; `simulated` in ledgers that are marked as such."""
+    language: str = ""
+    """What its kernels are written in; empty for the one that its target prefers."""
 
     @property
     def timed(self) -> bool:

@@ -10,6 +10,9 @@ from targets.remote.kforge_launch import HALVES
 
 TARGETS: dict[str, Target] = {target.name: target for target in (CPU, NVIDIA, AMD, INTEL, APPLE)}
 
+ON_PROCESSOR = frozenset({CPU.name, INTEL.name})
+"""Targets whose kernels run on the host's processor: two at once would spoil each other's times."""
+
 HALVES.update(
     {word: half for t in TARGETS.values() for half in t.halves for word in half.languages}
 )

@@ -97,9 +97,13 @@ class AmdTarget:
         return rocprof.profile(text)
 
     def brief(self, device: Device, language: str = "") -> Brief:
-        return brief(device, language or self.languages[0])
+        return brief(device, language or device.language or self.languages[0])
 
-    def capabilities(self, found: frozenset[str]) -> Capabilities:
+    def capabilities(
+        self,
+        found: frozenset[str],
+        language: str = "",  # noqa: ARG002 (one for all)
+    ) -> Capabilities:
         """The judge shares no memory with an AMD device yet: kernels run in the emulator only."""
         compiles = any(tool in found for tool in self.tools)
         missing = [

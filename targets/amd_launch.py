@@ -6,7 +6,7 @@ documentation and have not been run.
 
 import ctypes
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,9 @@ class HipHalf:
         text = re.sub(r"\b__launch_bounds__\s*\([^()]*\)", " ", source)
         text = re.sub(r"\b__device__\b", " static ", text)
         return re.sub(r"\b(?:__global__|__host__|__restrict__)\b", " ", text)
+
+    def hollow(self, language: str, kernels: Mapping[str, Sequence[str]]) -> str:  # noqa: ARG002
+        return "\n".join(f'extern "C" __global__ void {name}() {{}}' for name in kernels)
 
     def tag(self) -> str:
         return f"-{self.arch()}"

@@ -89,9 +89,13 @@ class AppleTarget:
         return xctrace.profile(text)
 
     def brief(self, device: Device, language: str = "") -> Brief:
-        return brief(device, language or METAL)
+        return brief(device, language or device.language or METAL)
 
-    def capabilities(self, found: frozenset[str]) -> Capabilities:
+    def capabilities(
+        self,
+        found: frozenset[str],
+        language: str = "",  # noqa: ARG002 (one for all)
+    ) -> Capabilities:
         ready = METAL in found
         here = ready and any(node in found for node in self.nodes)
         why = "" if ready else "no Metal compiler: sources are checked by translation (needs a Mac)"

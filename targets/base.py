@@ -56,6 +56,8 @@ class Program:
     version: Callable[[], str]
     run: Callable[[Sequence[str]], int]
     """Takes a command of `Target.compile_command`, prints to stderr, returns the exit status."""
+    languages: tuple[str, ...] = ()
+    """That it compiles; empty for all of its target's."""
 
 
 class Target(Protocol):
@@ -120,5 +122,5 @@ class Target(Protocol):
     def brief(self, device: Device, language: str = "") -> Brief:
         """What the generator must know to write in `language`, the preferred one by default."""
 
-    def capabilities(self, found: frozenset[str]) -> Capabilities:
-        """What is possible where the tools and nodes in `found` exist."""
+    def capabilities(self, found: frozenset[str], language: str = "") -> Capabilities:
+        """What is possible in `language` where the tools and nodes in `found` exist."""

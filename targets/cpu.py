@@ -111,13 +111,17 @@ class CpuTarget:
         guide = (EXAMPLES / "guide.md").read_text()
         flags = " ".join((*kforge_launch.CPP_FLAGS, "-std=c++17"))
         return Brief(
-            language=language or "cpp",
+            language=language or device.language or "cpp",
             guide=guide.replace("{flags}", flags).replace("{arch}", device.arch),
             example_operator=(EXAMPLES / "operator.py").read_text(),
             example_kernel=(EXAMPLES / "kernel.py").read_text(),
         )
 
-    def capabilities(self, found: frozenset[str]) -> Capabilities:
+    def capabilities(
+        self,
+        found: frozenset[str],
+        language: str = "",  # noqa: ARG002 (one for all)
+    ) -> Capabilities:
         ready = any(tool in found for tool in self.tools)
         why = "" if ready else "no C++ compiler on this machine: install g++ or clang"
         return Capabilities(compile=ready, execute=ready, time=ready, why=why)

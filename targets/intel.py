@@ -1,4 +1,4 @@
-"""Intel: OpenCL C, compiled and run on the processor by its run time."""
+"""Intel: OpenCL C and SYCL, compiled and run on the processor by its run times."""
 
 import re
 from collections.abc import Sequence
@@ -17,12 +17,23 @@ from data.records import (
     RunResult,
     Shape,
 )
-from targets import cards, diagnostics, opencl, opencl_launch, roofline, unitrace
+from targets import (
+    cards,
+    diagnostics,
+    opencl,
+    opencl_launch,
+    roofline,
+    sycl,
+    sycl_launch,
+    unitrace,
+)
 from targets.base import Capabilities, Program, Report
 from targets.brief import brief
 from targets.remote.kforge_launch import Half
 
-TOOL = "opencl"
+TOOL, SYCL = "opencl", "sycl"
+FILES = {TOOL: "kernel.cl", SYCL: "kernel.cpp"}
+"""The candidate's own file by tool."""
 PROCESSOR = "/proc/cpuinfo"
 _USAGE = re.compile(
     r"^usage (?P<kernel>\w+): local (?P<local>\d+), private (?P<private>\d+), multiple \d+$",
@@ -49,19 +60,38 @@ def _version() -> str:
     return opencl.release(found) if found is not None else ""
 
 
-PROGRAM = Program(where=opencl.library, version=_version, run=opencl.run)
+def _sycl_version() -> str:
+    """Of the compiler, and of the run time that builds what it makes."""
+    found = sycl.sycl_library()
+    return f"{sycl.sycl_release(found)}, {_version()}" if found is not None else ""
+
+
+PROGRAMS = {
+    TOOL: Program(
+        where=opencl.library,
+        version=_version,
+        run=opencl.run,
+        languages=opencl_launch.OPENCL.languages,
+    ),
+    SYCL: Program(
+        where=sycl.sycl_library,
+        version=_sycl_version,
+        run=sycl.sycl_run,
+        languages=sycl_launch.SYCL.languages,
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class IntelTarget:
-    """The target of OpenCL C on the processor and of Intel's GPUs."""
+    """The target of OpenCL C and SYCL on the processor and of Intel's GPUs."""
 
     name: str = "intel"
     vendor: str = "intel"
-    languages: tuple[str, ...] = ("opencl",)
-    halves: tuple[Half, ...] = (opencl_launch.OPENCL,)
-    tools: tuple[str, ...] = (TOOL,)
-    programs: dict[str, Program] = field(default_factory=lambda: {TOOL: PROGRAM})
+    languages: tuple[str, ...] = ("opencl", "sycl")
+    halves: tuple[Half, ...] = (opencl_launch.OPENCL, sycl_launch.SYCL)
+    tools: tuple[str, ...] = (TOOL, SYCL)
+    programs: dict[str, Program] = field(default_factory=lambda: dict(PROGRAMS))
     nodes: tuple[str, ...] = (PROCESSOR,)
     models: str = ""
 
@@ -71,10 +101,11 @@ class IntelTarget:
         """For this processor; for a GPU its own compiler is asked as well."""
         del language
         gpu = arch if cards.for_arch(arch) is not None else ""
-        return (compiler, *opencl.command(source, output, gpu)[1:])
+        command = sycl.sycl_command if compiler == SYCL else opencl.command
+        return (compiler, *command(source, output, gpu)[1:])
 
     def parse_diagnostics(self, text: str) -> tuple[Diagnostic, ...]:
-        return diagnostics.parse(text, "kernel.cl")
+        return diagnostics.parse(text, FILES[SYCL if f"{FILES[SYCL]}:" in text else TOOL])
 
     def parse_report(self, text: str) -> Report:
         """Memory by group and item, for a GPU what ocloc says instead; a remark a kernel."""
@@ -112,13 +143,15 @@ class IntelTarget:
         return unitrace.profile(text)
 
     def brief(self, device: Device, language: str = "") -> Brief:
-        return brief(device, language or self.languages[0])
+        return brief(device, language or device.language or self.languages[0])
 
-    def capabilities(self, found: frozenset[str]) -> Capabilities:
+    def capabilities(self, found: frozenset[str], language: str = "") -> Capabilities:
         """What a kernel of another chip would do on this processor is no word on that chip."""
-        ready, here = TOOL in found, PROCESSOR in found
+        ready, here = (language or TOOL) in found, PROCESSOR in found
+        install = sycl.SYCL_INSTALL if language == SYCL else opencl.INSTALL
+        name = "SYCL" if language == SYCL else "OpenCL"
         missing = [
-            "" if ready else f"no OpenCL for processors on this machine: {opencl.INSTALL}",
+            "" if ready else f"no {name} for processors on this machine: {install}",
             "" if here else "no such device here",
         ]
         return Capabilities(

@@ -101,9 +101,13 @@ class NvidiaTarget:
         return torch_trace.profile(text) if text.lstrip().startswith("{") else ncu.profile(text)
 
     def brief(self, device: Device, language: str = "") -> Brief:
-        return brief(device, language or self.languages[0])
+        return brief(device, language or device.language or self.languages[0])
 
-    def capabilities(self, found: frozenset[str]) -> Capabilities:
+    def capabilities(
+        self,
+        found: frozenset[str],
+        language: str = "",  # noqa: ARG002 (one for all)
+    ) -> Capabilities:
         compiles = any(tool in found for tool in self.tools)
         runs = any(node in found for node in self.nodes)
         missing = [

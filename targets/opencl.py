@@ -97,7 +97,18 @@ class Opencl:
         text = ctypes.c_char_p(source.encode(errors="replace"))
         create = "clCreateProgramWithSource"
         program = self._made(create, self.context, 1, ctypes.byref(text), None)
-        status = self._build(program)
+        return self._built(program, name, OPTIONS)
+
+    def build_spirv(self, code: bytes, name: str) -> tuple[bytes | None, str]:
+        """As `build`, from SPIR-V."""
+        length = ctypes.c_size_t(len(code))
+        program = self._made("clCreateProgramWithIL", self.context, code, length)
+        return self._built(program, name, ())
+
+    def _built(
+        self, program: ctypes.c_void_p, name: str, options: Sequence[str]
+    ) -> tuple[bytes | None, str]:
+        status = self._build(program, options)
         log = plain(self._log(program), name)
         if status:
             return None, log or f"error: {self.message(status)}"
@@ -115,7 +126,8 @@ class Opencl:
         size, start = ctypes.c_size_t(len(binary)), ctypes.c_char_p(binary)
         given = (self.context, 1, self._array(self.device), ctypes.byref(size))
         program = self._made("clCreateProgramWithBinary", *given, ctypes.byref(start), None)
-        self.check(self._build(program), f"the compiled kernel is refused: {self._log(program)}")
+        status = self._build(program, ())
+        self.check(status, f"the compiled kernel is refused: {self._log(program)}")
         return program
 
     def kernel(self, program: ctypes.c_void_p, name: str) -> ctypes.c_void_p:
@@ -181,10 +193,9 @@ class Opencl:
             lines.append(f"usage {name}: local {local}, private {private}, multiple {width}")
         return lines
 
-    def _build(self, program: ctypes.c_void_p) -> int:
-        options = " ".join(OPTIONS).encode()
-        devices = self._array(self.device)
-        status: int = self.library.clBuildProgram(program, 1, devices, options, None, None)
+    def _build(self, program: ctypes.c_void_p, options: Sequence[str]) -> int:
+        words, devices = " ".join(options).encode(), self._array(self.device)
+        status: int = self.library.clBuildProgram(program, 1, devices, words, None, None)
         return status
 
     def _log(self, program: ctypes.c_void_p) -> str:

@@ -1,9 +1,10 @@
 """OpenCL C in the launcher: kernels run on the processor, on tensors of the CPU where they lie."""
 
+import contextlib
 import ctypes
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,19 @@ INVALID_ARG_VALUE = -50
 class Binary:
     """Compiled kernels, loaded when one of them is first launched."""
 
-    image: bytes
+    images: tuple[bytes, ...]
 
     @functools.lru_cache(maxsize=None)  # noqa: B019, UP033 (as long as its module)
-    def program(self) -> ctypes.c_void_p:
-        return _opencl().load(self.image)
+    def programs(self) -> tuple[ctypes.c_void_p, ...]:
+        return tuple(_opencl().load(image) for image in self.images)
+
+    def kernel(self, name: str) -> ctypes.c_void_p:
+        """Of the first program that has it. RuntimeError when none does."""
+        *others, last = self.programs()
+        for program in others:
+            with contextlib.suppress(RuntimeError):
+                return _opencl().kernel(program, name)
+        return _opencl().kernel(last, name)
 
 
 @functools.cache
@@ -37,6 +46,10 @@ class OpenclHalf:
 
     languages, place = ("opencl",), "cpu"
     source, product = "kernel.cl", "kernel.clbin"
+    prefix = ""
+    """Before a kernel's name in the binary."""
+    space, empty = "__global", "__kernel void"
+    local = "OpenCL takes local memory as an argument"
     pointers = {  # noqa: RUF012 (a constant)
         "half": ("float16",),
         **{f"float{n}": ("float32",) for n in (2, 3, 4, 8, 16)},
@@ -59,6 +72,20 @@ class OpenclHalf:
         text = re.sub(r"\bu(char|short|int|long)\b", r"unsigned \1", text)
         return re.sub(r"\b(?:__)?(?:global|constant|restrict|private)\b", " ", text)
 
+    def hollow(self, language: str, kernels: Mapping[str, Sequence[str]]) -> str:  # noqa: ARG002
+        """The parameters stay: the run time counts them."""
+        return "\n".join(
+            f"{self.empty} {name}({', '.join(map(self._hollow, parameters))}) {{}}"
+            for name, parameters in kernels.items()
+        )
+
+    def _hollow(self, parameter: str) -> str:
+        """A parameter that takes the same argument: of a pointer only its address space matters."""
+        name = parameter.rsplit(maxsplit=1)[-1].lstrip("*")
+        if "*" in parameter or "[" in parameter:
+            return f"{self.space} char* {name.partition('[')[0]}"
+        return f"__local char* {name}" if parameter.startswith("size_t ") else parameter
+
     def tag(self) -> str:
         """The run time's release: its binaries are for it and for this processor."""
         found = library()
@@ -72,7 +99,7 @@ class OpenclHalf:
         product.write_bytes(binary)
 
     def load(self, product: Path) -> Binary:
-        return Binary(product.read_bytes())
+        return Binary((product.read_bytes(),))
 
     def bind(self, loaded: Binary, name: str, kinds: Sequence[Any]) -> Callable[..., None]:
         """The launch; the run time is first asked when it is first called."""
@@ -82,9 +109,10 @@ class OpenclHalf:
             values: Sequence[Any], grid: Any, block: Any, shared: int, args: Sequence[Any]
         ) -> None:
             if shared:
-                raise ValueError(f"{name}: OpenCL takes local memory as an argument, not `shared`")
+                raise ValueError(f"{name}: {self.local}, not `shared`")
             if not kernels:
-                kernels.append(_Kernel(_opencl(), loaded.program(), name, kinds))
+                handle = loaded.kernel(self.prefix + name)
+                kernels.append(_Kernel(_opencl(), handle, name, kinds))
             size = (*_three("grid", grid), *_three("block", block))
             kernels[0].launch(values, size, args)
 
@@ -95,10 +123,9 @@ class _Kernel:
     """A kernel with what its parameters take."""
 
     def __init__(
-        self, opencl: Opencl, program: ctypes.c_void_p, name: str, kinds: Sequence[Any]
+        self, opencl: Opencl, handle: ctypes.c_void_p, name: str, kinds: Sequence[Any]
     ) -> None:
-        self._opencl, self._name, self._kinds = opencl, name, kinds
-        self._handle = opencl.kernel(program, name)
+        self._opencl, self._handle, self._name, self._kinds = opencl, handle, name, kinds
         self._set = opencl.library.clSetKernelArg
         self._local = [
             kind is ctypes.c_size_t and self._is_local(k) for k, kind in enumerate(kinds)

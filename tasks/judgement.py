@@ -19,6 +19,7 @@ from data.records import (
 )
 from data.verdict import Judgement, Verdict
 from data.verdict import judge as judge_evidence
+from targets import ON_PROCESSOR
 from tasks import devices
 from tasks.lease import leased
 from tasks.retry import patiently
@@ -96,7 +97,9 @@ async def rulings(
 ) -> AsyncIterator[Ruling]:
     """One ruling after the other, in order. MachineError ends it."""
     (device,) = devices.find((terms.device,))
-    shared = terms.timed and device.target == "cpu"  # a compiler would run beside what is timed
+    shared = (
+        terms.timed and device.target in ON_PROCESSOR
+    )  # a compiler would run beside what is timed
     for place, subject in enumerate(given):
         began = time.monotonic()
         ruling = _unread(subject, device, terms)

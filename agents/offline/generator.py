@@ -82,6 +82,7 @@ def hints(admission: Admission, lineage: str) -> Hints:
         cores=card.cores if card else 1,
         output_mib=_output_mib(full) if full else 0.0,
         lineage=lineage,
+        processor=bool(card and card.simd and not card.simd.endswith("lanes")),
     )
 
 

@@ -16,6 +16,8 @@ class Hints:
     output_mib: float = 0.0
     """Of one call at the official shape."""
     lineage: str = "a"
+    processor: bool = False
+    """Whether the device is a processor, which turns a sub-group into one vector."""
 
 
 class Template(Protocol):

@@ -21,8 +21,12 @@ from targets.remote.compiler import installed, version
 FILE = Path("devices.toml")
 MACHINES = ("local",)
 """Transports that exist."""
-PROCESSOR = {"cpu": "cpu", "xeon-opencl": "intel"}
-"""Devices that are the processor of this machine: the targets that make kernels for it."""
+PROCESSOR = {
+    "cpu": ("cpu", ""),
+    "xeon-opencl": ("intel", "opencl"),
+    "xeon-sycl": ("intel", "sycl"),
+}
+"""Devices that are the processor of this machine: target and language of their kernels."""
 Index = Annotated[int, Field(ge=0)]
 
 
@@ -40,6 +44,8 @@ class Entry:
     index: Index = 0
     indices: tuple[Index, ...] = ()
     """Several of the same kind on each machine, instead of one."""
+    language: str = ""
+    """Of its kernels, where its target's first one is not meant."""
 
     @property
     def places(self) -> tuple[tuple[str, int], ...]:
@@ -120,8 +126,14 @@ def devices(path: Path | None = None) -> dict[str, Device]:
     MisuseError for a file that is not there although named, or that cannot be meant.
     """
     known = {
-        name: Device(name=name, target=target, vendor=_vendor(target), arch=_host_arch())
-        for name, target in PROCESSOR.items()
+        name: Device(
+            name=name,
+            target=target,
+            vendor=_vendor(target),
+            arch=_host_arch(),
+            language=language,
+        )
+        for name, (target, language) in PROCESSOR.items()
     }
     file = path if path is not None else FILE
     entries = () if path is None and not file.exists() else _document(file).device
@@ -135,6 +147,7 @@ def devices(path: Path | None = None) -> dict[str, Device]:
             arch=entry.arch,
             machine=entry.places[0][0],
             index=entry.places[0][1],
+            language=entry.language,
         )
     return known | {n: _by_sheet(s) for n, s in cards.sheets().items() if n not in known}
 
@@ -244,10 +257,10 @@ def _looked_up(of: Device) -> tuple[Capabilities, str]:
     if of.machine not in MACHINES:
         known = ", ".join((*MACHINES, *(entry.name for entry in _machines(None))))
         return _nothing(f"no machine {of.machine!r}; known: {known}"), ""
-    tools = installed(target)
+    tools = installed(target, of.language or target.languages[0])
     here = of.execution == "hardware"
     nodes = [node for node in target.nodes if here and Path(node).exists()]
-    can = target.capabilities(frozenset((*tools, *nodes)))
+    can = target.capabilities(frozenset((*tools, *nodes)), of.language)
     if of.execution == "emulated":
         said = f"executed by {emulator.version()}; {can.why}"
         can = replace(can, execute=True, time=False, why=said)

@@ -17,6 +17,7 @@ from typing import Any
 
 from data.errors import MachineError
 from data.records import Device
+from targets import ON_PROCESSOR
 from targets.machines.judge_server import JudgeServer, ServerDied
 from targets.machines.judged import Judged
 from targets.remote.command import Command, Completed
@@ -29,8 +30,8 @@ FOREIGN_S = 60.0
 """How long a leased device may be used by somebody without a lease before we give up."""
 LOOK_S = 2.0
 LOOKED_S = 10.0
-EMULATED_ON = "cpu-0"
-"""Whose lease an emulated device takes: its threads would spoil what is timed there."""
+PROCESSOR = "cpu-0"
+"""The lease of all that runs on the processor; an emulated device's threads would spoil a time."""
 
 _LOG = logging.getLogger("kforge.machines")
 
@@ -81,7 +82,8 @@ class LocalMachine(Judged):
         MachineError when somebody without a lease goes on using the device, and for the caller when
         it did not give the device back in four hours.
         """
-        key = f"{device.target}-{device.index}" if device.timed else EMULATED_ON
+        own = device.timed and device.target not in ON_PROCESSOR
+        key = f"{device.target}-{device.index}" if own else PROCESSOR
         async with self._queue(key):
             lease = Lease(key, f"timing for {device.name}", folder=self._locks)
             try:

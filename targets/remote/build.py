@@ -24,7 +24,14 @@ from data.records import BuildResult, Device, Diagnostic, Metric, Operator
 from targets import TARGETS
 from targets.base import Target
 from targets.remote import kforge_launch, strays
-from targets.remote.compiler import Compiled, compiled, emulating, installed, toolchain
+from targets.remote.compiler import (
+    Compiled,
+    compiled,
+    emulating,
+    installed,
+    toolchain,
+    written_in,
+)
 from targets.remote.emulator import UNSUPPORTED
 from targets.remote.products import keep_list
 from targets.remote.sandbox import Limits
@@ -68,9 +75,15 @@ def build(
         return _unbuilt(device, started)
     if device.execution == "emulated":
         return _emulated(target, device, recorded.sources, cache)
-    tools = toolchain(device)
-    done = [compiled(cache, tools, language, text) for language, text in recorded.sources]
-    return _result(target, done, started)
+    return _result(target, _compiled(cache, device, recorded.sources), started)
+
+
+def _compiled(cache: Path, device: Device, sources: Sequence[tuple[str, ...]]) -> list[Compiled]:
+    """What the vendor's compilers say of each source."""
+    return [
+        compiled(cache, toolchain(written_in(device, language)), language, text)
+        for language, text in sources
+    ]
 
 
 def _emulated(
@@ -78,8 +91,8 @@ def _emulated(
 ) -> BuildResult:
     """What the vendor's compiler says where it is here, and whether the emulator has it all."""
     started = time.monotonic()
-    here = bool(installed(target))
-    own = [compiled(cache, toolchain(device), *s) for s in sources] if here else []
+    here = all(installed(target, language) for language, _ in sources)
+    own = _compiled(cache, device, sources) if here else []
     if any(not c.ok for c in own):
         return _result(target, own, started)
     tools = emulating()
@@ -90,7 +103,7 @@ def _emulated(
         return _result(target, failed, started)  # the only compiler there is
     result = _result(target, own, started)
     if not here:
-        why = target.capabilities(frozenset()).why
+        why = target.capabilities(frozenset(), sources[0][0]).why
         result = replace(result, remarks=(f"not compiled by the vendor's compiler: {why}",))
     if not failed:
         return result

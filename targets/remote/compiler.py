@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -68,6 +68,7 @@ class Toolchain:
         commands = [
             word
             for half in self.target.halves
+            if compiles(self.target, Path(self.compiler).name, half.languages[0])
             for word in self.command(half.languages[0], Path("s"), Path("p"))
         ]
         return digest(self.target.name, self.arch, self.version, self.machine, *commands)
@@ -88,13 +89,23 @@ class Compiled:
     seconds: float
 
 
-def installed(target: Maker) -> dict[str, str]:
-    """The target's compilers on this machine: where each is, the preferred one first."""
+def installed(target: Maker, language: str = "") -> dict[str, str]:
+    """The compilers of the language on this machine: where each is, the preferred one first.
+
+    Without a language, all of the target's.
+    """
     places = {
         tool: target.programs[tool].where() if tool in target.programs else shutil.which(tool)
         for tool in target.tools
+        if not language or compiles(target, tool, language)
     }
     return {tool: str(place) for tool, place in places.items() if place is not None}
+
+
+def compiles(target: Maker, tool: str, language: str) -> bool:
+    """Whether that compiler of the target takes the language."""
+    program = target.programs.get(tool)
+    return program is None or not program.languages or language in program.languages
 
 
 def version(target: Maker, tool: str) -> str:
@@ -107,17 +118,22 @@ def version(target: Maker, tool: str) -> str:
 
 
 def toolchain(device: Device) -> Toolchain:
-    """The first of the compilers of its target that is here. Raises MachineError without one."""
+    """The first compiler here of the language of its kernels. Raises MachineError without one."""
     target = TARGETS[device.target]
-    found = _toolchain(target, device.arch)
+    found = _toolchain(target, device.arch, device.language or target.languages[0])
     if found is None:
-        raise MachineError(target.capabilities(frozenset()).why)
+        raise MachineError(target.capabilities(frozenset(), device.language).why)
     return found
+
+
+def written_in(device: Device, language: str) -> Device:
+    """The device with kernels in this language: some languages have a compiler of their own."""
+    return replace(device, language=language)
 
 
 def emulating() -> Toolchain:
     """What makes libraries for devices that are not here. Raises MachineError without g++."""
-    found = _toolchain(EMULATOR, "any")
+    found = _toolchain(EMULATOR, "any", "")
     if found is None:
         raise MachineError("no C++ compiler on this machine, which emulation needs: install g++")
     return found
@@ -128,8 +144,8 @@ def making(device: Device) -> Toolchain:
     return emulating() if device.execution == "emulated" else toolchain(device)
 
 
-def _toolchain(target: Maker, arch: str) -> Toolchain | None:
-    found = next(iter(installed(target).items()), None)
+def _toolchain(target: Maker, arch: str, language: str) -> Toolchain | None:
+    found = next(iter(installed(target, language).items()), None)
     if found is None:
         return None
     tool, path = found

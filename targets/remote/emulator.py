@@ -1,7 +1,8 @@
 """Devices that are not here: what stands for their compiler, card and sub-groups.
 
-A kernel in one of `EMULATOR.languages` runs as fibers on the processor (`emulation/`): what it
-computes is real, how fast it is nobody knows.
+A kernel in one of `EMULATOR.languages` runs on the processor, as fibers (`emulation/`) or, in a
+language of `NATIVE`, by a run time for processors: what it computes is real, how fast it is nobody
+knows.
 """
 
 import shutil
@@ -13,15 +14,19 @@ from functools import cache
 from pathlib import Path
 
 from data.records import Card, Device, digest
-from targets import cards
+from targets import cards, opencl, sycl
 from targets.base import Program, Target
+from targets.opencl_launch import OPENCL
 from targets.remote.emulation import build
-from targets.remote.emulation.half import CUDA, HIP, METAL, EmulatedHalf
-from targets.remote.kforge_launch import signatures
+from targets.remote.emulation.half import CUDA, HIP, METAL
+from targets.remote.kforge_launch import Half, signatures
+from targets.sycl_launch import SYCL
 
 NAME = "emulator"
 UNSUPPORTED = "UNSUPPORTED: "
 """Before what the emulator lacks, in its output."""
+NATIVE = (*OPENCL.languages, *SYCL.languages)
+"""Compiled for the processor by its own run time; the launcher's halves are the usual ones."""
 _HALVES = {word: half for half in (CUDA, HIP, METAL) for word in half.languages}
 
 
@@ -29,7 +34,15 @@ _HALVES = {word: half for half in (CUDA, HIP, METAL) for word in half.languages}
 def _version() -> str:
     """Of the compiler and of the emulator's own files."""
     done = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=False)
-    return f"{done.stdout.partition(chr(10))[0]}, emulator {digest(*build.HEADERS.values())}"
+    own = f"{done.stdout.partition(chr(10))[0]}, emulator {digest(*build.HEADERS.values())}"
+    found, jit = opencl.library(), sycl.sycl_library()
+    return ", ".join(
+        [
+            own,
+            *([opencl.release(found)] if found is not None else []),
+            *([sycl.sycl_release(jit)] if jit is not None else []),
+        ]
+    )
 
 
 def _where() -> Path | None:
@@ -41,6 +54,10 @@ def _where() -> Path | None:
 def _run(words: Sequence[str]) -> int:
     """Takes what `compile_command` gave; 1 and a text on stderr when the source is refused."""
     _, language, _, product, source = words
+    if language in OPENCL.languages:
+        return opencl.run(opencl.command(Path(source), Path(product)))
+    if language in SYCL.languages:
+        return sycl.sycl_run(sycl.sycl_command(Path(source), Path(product)))
     half = _HALVES[language]
     kernels = tuple(signatures(half.as_c(Path(source).read_text())))
     complaint = build.build(Path(source), Path(product), half.words, kernels)
@@ -57,8 +74,8 @@ class Emulator:
     """The compiler of kernels for devices that are not here."""
 
     name: str = NAME
-    languages: tuple[str, ...] = tuple(_HALVES)
-    halves: tuple[EmulatedHalf, ...] = (CUDA, HIP, METAL)
+    languages: tuple[str, ...] = (*_HALVES, *NATIVE)
+    halves: tuple[Half, ...] = (CUDA, HIP, METAL, OPENCL, SYCL)
     tools: tuple[str, ...] = (NAME,)
     programs: dict[str, Program] = field(
         default_factory=lambda: {NAME: Program(where=_where, version=_version, run=_run)}
@@ -77,6 +94,8 @@ EMULATOR = Emulator()
 
 def emulates(target: Target) -> bool:
     """Whether devices of this target can be emulated on this machine."""
+    if set(target.languages) & set(NATIVE):
+        return opencl.library() is not None and _where() is not None
     return bool(set(target.languages) & set(EMULATOR.languages)) and _where() is not None
 
 

@@ -29,7 +29,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -74,6 +74,12 @@ class Half(Protocol):
 
     def as_c(self, source: str) -> str:
         """The source in which each kernel is an `extern "C"` function, to read its parameters."""
+
+    def hollow(self, language: str, kernels: Mapping[str, Sequence[str]]) -> str:
+        """A source with these kernels, by name with their parameters, none of which does anything.
+
+        Empty where the judge has no use for one.
+        """
 
     def tag(self) -> str:
         """What the compiled file depends on beside the source: the device's architecture."""
@@ -169,6 +175,10 @@ class CppHalf:
 
     def as_c(self, source: str) -> str:
         return source
+
+    def hollow(self, language: str, kernels: Mapping[str, Sequence[str]]) -> str:
+        form = "void {}(void) {{}}" if language == "c" else 'extern "C" void {}() {{}}'
+        return "\n".join(form.format(name) for name in kernels)
 
     def tag(self) -> str:
         return ""

@@ -26,7 +26,8 @@ def gpu_report(source: Path, device: str) -> tuple[bool, str]:
         return True, f"gpu {device}: no figures, ocloc is not installed (intel-opencl-icd)"
     with tempfile.TemporaryDirectory(prefix="ocloc-") as folder:
         words = (tool, "compile", "-file", str(source), "-device", device, "-out_dir", folder)
-        more = ("--format", "zebin", "-options", GPU_OPTIONS)
+        form = ("-spirv_input",) if source.suffix == ".spv" else ("-options", GPU_OPTIONS)
+        more = ("--format", "zebin", *form)
         done = subprocess.run((*words, *more), capture_output=True, text=True, check=False)
         built = sorted(Path(folder).glob("*.bin"))
         said = done.stdout + done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 from data.codec import dumps, loads
 from data.records import Device, digest
 from targets.remote import inherited
-from targets.remote.compiler import compiled, library_folder, making
+from targets.remote.compiler import compiled, library_folder, making, written_in
 from targets.remote.emulator import EMULATOR
 from targets.remote.kforge_launch import HALVES, signatures, source_hash
 
@@ -64,23 +64,20 @@ def ghosts(cache: Path, device: Device, candidate: str) -> Iterator[Path | None]
 def _ghost(cache: Path, device: Device, folder: Path, language: str, source: str) -> bool:
     """Whether it could be made."""
     ghost = ghost_of(language, source)
-    if not compiled(cache, making(device), language, ghost).ok:
+    if not ghost or not compiled(cache, making(written_in(device, language)), language, ghost).ok:
         return False
     _link(cache, device, (language, ghost), folder / _name(device, language, source))
     return True
 
 
 def ghost_of(language: str, source: str) -> str:
-    """A source with the same kernels, none of which does anything.
+    """A source with the same kernels, none of which does anything; empty where none is known.
 
     >>> ghost_of("cpp", 'extern "C" void add(const float* x, float* o, long n) { o[0] = x[0]; }')
     'extern "C" void add() {}'
     """
-    names = signatures(HALVES[language].as_c(source), language=language)
-    if language == "c":
-        return "\n".join(f"void {name}(void) {{}}" for name in names)
-    word = "__global__ " if "__global__" in source else ""
-    return "\n".join(f'extern "C" {word}void {name}() {{}}' for name in names)
+    half = HALVES[language]
+    return half.hollow(language, signatures(half.as_c(source), language=language))
 
 
 def _list(cache: Path, device: Device, candidate: str) -> Path:
@@ -95,6 +92,7 @@ def _name(device: Device, language: str, source: str) -> str:
 
 def _link(cache: Path, device: Device, kernel: tuple[str, str], to: Path) -> None:
     """One file under two names; a product that is not there is the candidate's own fault."""
-    product = library_folder(cache, device) / _name(device, *kernel)
+    made = library_folder(cache, written_in(device, kernel[0]))
+    product = made / _name(device, *kernel)
     if product.exists() and not to.exists():
         os.link(product, to)

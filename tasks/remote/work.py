@@ -198,14 +198,14 @@ def cannot(device: Device) -> str:
     target = TARGETS.get(device.target)
     if target is None:
         return f"no target {device.target!r} in this archive; it has {', '.join(TARGETS)}"
-    can = capabilities(target)
+    can = capabilities(target, device.language)
     return "" if can.execute else f"{device.name} needs what is not here: {can.why}"
 
 
-def capabilities(target: Target) -> Capabilities:
-    """What the target's compilers and device nodes on this machine allow."""
+def capabilities(target: Target, language: str = "") -> Capabilities:
+    """What the target's compilers of the language and device nodes on this machine allow."""
     nodes = [node for node in target.nodes if Path(node).exists()]
-    return target.capabilities(frozenset((*installed(target), *nodes)))
+    return target.capabilities(frozenset((*installed(target, language), *nodes)), language)
 
 
 def told(step: Iteration) -> str:

@@ -14,7 +14,7 @@ class Dialect:
     pointer: str
     """An address in device memory; `@TYPE@` is what lies there."""
     shared: str
-    """Words before an array that the threads of a block share."""
+    """An array that the threads of a block share: `@TYPE@`, `@NAME@`, `@SIZE@`."""
     prelude: str
     """What the pieces of `simt.h` and the bodies rest on."""
     shuffles: int = 0
@@ -25,11 +25,20 @@ class Dialect:
     """A parameter that is a number."""
     built_in: Sequence[str] = ()
     """Parameters that a kernel has beside its own: where its thread lies."""
+    exchange: str = ""
+    """Declared in a kernel that shuffles; `@SIZE@` is the number of its threads."""
+    processor: bool = False
+    """Whether processors run it as well, which turn a sub-group into one vector."""
 
     def address(self, kind: str, name: str, *, written: bool) -> str:
         """The declaration of a pointer parameter."""
         kind = self.types.get(kind, kind)
         return f"{self.pointer.replace('@TYPE@', kind if written else f'const {kind}')} {name}"
+
+    def array(self, kind: str, name: str, size: int) -> str:
+        """The declaration of shared memory."""
+        text = self.shared.replace("@TYPE@", kind).replace("@NAME@", name)
+        return text.replace("@SIZE@", str(size))
 
     def head(self, name: str, parameters: Sequence[str], threads: int) -> str:
         """The first line of a kernel; numbers are declared as in C, `long n`."""
@@ -72,7 +81,7 @@ CUDA = Dialect(
     language="cuda",
     kernel='extern "C" __global__ void __launch_bounds__(@THREADS@)',
     pointer="@TYPE@* __restrict__",
-    shared="__shared__",
+    shared="__shared__ @TYPE@ @NAME@[@SIZE@];",
     prelude=_C_LIKE + "#define SHUFFLE(x, d) __shfl_xor_sync(0xffffffffu, x, d)\n",
     shuffles=32,
     types={"int8_t": "signed char", "uint8_t": "unsigned char", "int16_t": "short",
@@ -89,9 +98,9 @@ HIP = Dialect(
 )
 OPENCL = Dialect(
     language="opencl",
-    kernel="__kernel __attribute__((reqd_work_group_size(@THREADS@, 1, 1))) void",
+    kernel="__kernel __attribute__((reqd_work_group_size(@THREADS@, 1, 1))) SUB_GROUP void",
     pointer="__global @TYPE@* restrict",
-    shared="__local",
+    shared="__local @TYPE@ @NAME@[@SIZE@];",
     prelude="""\
 #define FN static inline
 #define GLOBAL __global
@@ -117,6 +126,23 @@ OPENCL = Dialect(
 #define floorf floor
 #define ceilf ceil
 #define truncf trunc
+#if defined(cl_khr_subgroup_shuffle) && defined(cl_intel_required_subgroup_size)
+#define SUB_GROUP __attribute__((intel_reqd_sub_group_size(16)))
+#define SHUFFLE(x, d) sub_group_shuffle_xor(x, (uint)(d))
+#define EXCHANGE(n)
+#else
+#define SUB_GROUP
+#define SHUFFLE(x, d) swapped(kf_exchange, x, d)
+#define EXCHANGE(n) LOCAL int kf_exchange[n];
+#endif
+FN __attribute__((overloadable)) int swapped(LOCAL int* s, int x, int d) {
+  s[TID] = x; SYNC;
+  const int other = s[TID ^ d]; SYNC;
+  return other;
+}
+FN __attribute__((overloadable)) float swapped(LOCAL int* s, float x, int d) {
+  return FLOAT(swapped(s, BITS(x), d));
+}
 FN void load4(float* to, GLOBAL const float* p) {
   const float4 v = vload4(0, p);
   to[0] = v.x; to[1] = v.y; to[2] = v.z; to[3] = v.w;
@@ -125,14 +151,64 @@ FN void store4(GLOBAL float* p, const float* v) {
   vstore4((float4)(v[0], v[1], v[2], v[3]), 0, p);
 }
 """,
+    shuffles=16,
+    exchange="EXCHANGE(@SIZE@)",
+    processor=True,
     types={"int8_t": "char", "uint8_t": "uchar", "int16_t": "short", "int32_t": "int",
            "int64_t": "long"},
 )  # fmt: skip
+SYCL = Dialect(
+    language="sycl",
+    kernel="""\
+extern "C" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclex::nd_range_kernel<1>))
+SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclex::work_group_size<@THREADS@>))
+SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclex::sub_group_size<16>)) void""",
+    pointer="@TYPE@* __restrict",
+    shared="syclex::work_group_static<@TYPE@[@SIZE@]> @NAME@;",
+    prelude="""\
+#include <sycl/sycl.hpp>
+namespace syclex = sycl::ext::oneapi::experimental;
+#define FN static inline
+#define GLOBAL
+#define SYNC sycl::group_barrier(sycl::ext::oneapi::this_work_item::get_work_group<1>())
+#define ITEM sycl::ext::oneapi::this_work_item::get_nd_item<1>()
+#define TID ((int)ITEM.get_local_linear_id())
+#define BLOCK ((long)ITEM.get_group_linear_id())
+#define BLOCKS ((long)ITEM.get_group_range(0))
+#define BITS(x) sycl::bit_cast<int>(x)
+#define FLOAT(x) sycl::bit_cast<float>(x)
+#define SHUFFLE(x, d) sycl::permute_group_by_xor(ITEM.get_sub_group(), x, d)
+#define expf sycl::exp
+#define expm1f sycl::expm1
+#define logf sycl::log
+#define log1pf sycl::log1p
+#define sqrtf sycl::sqrt
+#define tanhf sycl::tanh
+#define erff sycl::erf
+#define sinf sycl::sin
+#define cosf sycl::cos
+#define powf sycl::pow
+#define fabsf sycl::fabs
+#define rintf sycl::rint
+#define floorf sycl::floor
+#define ceilf sycl::ceil
+#define truncf sycl::trunc
+FN void load4(float* to, const float* p) {
+  const sycl::float4 v = *(const sycl::float4*)p;
+  to[0] = v[0]; to[1] = v[1]; to[2] = v[2]; to[3] = v[3];
+}
+FN void store4(float* p, const float* v) {
+  *(sycl::float4*)p = sycl::float4(v[0], v[1], v[2], v[3]);
+}
+""",
+    shuffles=16,
+    processor=True,
+)
 METAL = Dialect(
     language="metal",
     kernel="[[max_total_threads_per_threadgroup(@THREADS@)]] kernel void",
     pointer="device @TYPE@*",
-    shared="threadgroup",
+    shared="threadgroup @TYPE@ @NAME@[@SIZE@];",
     prelude="""\
 #include <metal_stdlib>
 using namespace metal;
@@ -205,4 +281,4 @@ FN void store4(device float* p, thread const float* v) {
         "uint kf_groups [[threadgroups_per_grid]]",
     ),
 )  # fmt: skip
-DIALECTS = {d.language: d for d in (CUDA, HIP, OPENCL, METAL)}
+DIALECTS = {d.language: d for d in (CUDA, HIP, OPENCL, SYCL, METAL)}

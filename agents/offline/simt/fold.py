@@ -21,8 +21,17 @@ class Folds:
 
     dialect: Dialect
     threads: Threads
-    shared: dict[str, str] = field(default_factory=dict)
-    """Declarations by name."""
+    _sizes: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Of arrays in shared memory, by type and name."""
+    _shuffled: bool = False
+
+    @property
+    def declarations(self) -> list[str]:
+        """What the kernel declares before anything else."""
+        made = [self.dialect.array(*key, size) for key, size in self._sizes.items()]
+        exchange = self.dialect.exchange if self._shuffled else ""
+        room = exchange.replace("@SIZE@", str(self.threads.threads))
+        return [*made, *filter(None, [room])]
 
     def lanes(self, variables: Sequence[Variable], combine: str) -> list[str]:
         """Over the threads side by side; all of them have the result."""
@@ -48,6 +57,7 @@ class Folds:
         step = min(width, self.dialect.shuffles)
         out: list[str] = []
         if step > 1:
+            self._shuffled = True
             out += [
                 f"for (int d = {step // 2}; d > 0; d >>= 1) {{",
                 *(f"const {v.kind} o_{v.name} = SHUFFLE({v.name}, d);" for v in variables),
@@ -95,8 +105,5 @@ class Folds:
 
     def array(self, name: str, kind: str, size: int) -> None:
         """Shared memory under this name; the largest size that was asked for."""
-        old = self.shared.get(name)
-        known = int(old.rpartition("[")[2].rstrip("];")) if old else 0
-        if size > known:
-            kind = {"V": "float", "I": "int"}[kind]
-            self.shared[name] = f"{self.dialect.shared} {kind} {name}[{size}];"
+        key = {"V": "float", "I": "int"}[kind], name
+        self._sizes[key] = max(size, self._sizes.get(key, 0))

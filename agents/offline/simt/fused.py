@@ -12,6 +12,8 @@ from agents.offline.template import Hints, Parameters
 from agents.offline.wrapper import call
 from data.records import Node
 
+LANES = "16"
+"""Threads of a sub-group where it is one vector."""
 BLOCK = 256
 """Threads of a block where rows do not ask for more: eight blocks fill a multiprocessor."""
 
@@ -30,13 +32,17 @@ class SimtFused:
 
     @property
     def domains(self) -> Mapping[str, tuple[str, ...]]:
-        found = {"vector": ("1", "4"), "across": ("32", "64", "128", "256", "512", "1024")}
+        """Where a sub-group may be a vector, also groups of one, which wait for nobody."""
+        own = (LANES,) if self._dialect.processor else ()
+        few = (LANES, "64") if self._dialect.processor else ()
+        found = {"vector": ("1", "4"), "across": (*own, "32", "64", "128", "256", "512", "1024")}
         if self.nest.mode == "column":
-            found = {"across": ("32", "64", "128", "256")}
-        found["threads"] = ("128", "256", "512", "1024")
+            found = {"across": (*own, "32", "64", "128", "256")}
+        found["threads"] = (*few, "128", "256", "512", "1024")
         if self.nest.mode == "map":
-            found = {"vector": ("1", "4"), "across": ("32", "64", "128", "256"),
-                     "items": ("1", "2", "4", "8"), "threads": ("128", "256")}  # fmt: skip
+            found = {"vector": ("1", "4"), "across": (*own, "32", "64", "128", "256"),
+                     "items": ("1", "2", "4", "8", *(("64", "256", "1024") if own else ())),
+                     "threads": (*few, "128", "256")}  # fmt: skip
         return found
 
     @property
@@ -55,6 +61,8 @@ class SimtFused:
 
     def first(self, hints: Hints) -> Parameters:
         """As many threads side by side as the row has work for; b is wider, c narrower."""
+        if hints.processor and self._dialect.processor:
+            return self._alone(hints.lineage)
         shift = {"a": 0, "b": 1}.get(hints.lineage, -1)
         extent = self.nest.lanes.extent
         if self.nest.mode == "column":
@@ -68,6 +76,15 @@ class SimtFused:
         if self.nest.mode == "map":
             found["items"] = {"a": "4", "b": "2"}.get(hints.lineage, "1")
         return found | {"threads": str(max(across, BLOCK))}
+
+    def _alone(self, lineage: str) -> Parameters:
+        """Groups of one sub-group: b takes four at once, c leaves vectors to the compiler."""
+        found = {"across": LANES, "threads": "64" if lineage == "b" else LANES}
+        if self.nest.mode != "column":
+            found["vector"] = "1"
+        if self.nest.mode == "map":
+            found["items"] = {"a": "256", "b": "64"}.get(lineage, "1024")
+        return found
 
     def techniques(self, parameters: Parameters) -> tuple[str, ...]:
         tags = {

@@ -1,40 +1,32 @@
 """Matrix products over threads: tiles in shared memory, a block of results in registers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from agents.offline import prelude
 from agents.offline.expressions import numbers, pointers
 from agents.offline.module import module
 from agents.offline.product import ProductNest
 from agents.offline.simt.dialect import Dialect
+from agents.offline.simt.epilogue import Tile, finish
 from agents.offline.simt.expressions import Scalars
+from agents.offline.simt.panels import DEPTH, LANES, PACKED, Panels, body, pack
 from agents.offline.template import Hints, Parameters
 from agents.offline.wrapper import call
 from data.records import Node
 
 PAD = 4
 """Floats behind each row of a tile of A: columns of it fall into different banks."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
-    """Results of a block (`rows` x `columns`), of a thread, and the depth of one step."""
-
-    rows: int
-    columns: int
-    depth: int
-    thread_rows: int
-    thread_columns: int
-
-    @property
-    def across(self) -> int:
-        """Threads side by side along the columns."""
-        return self.columns // self.thread_columns
-
-    @property
-    def threads(self) -> int:
-        return self.rows // self.thread_rows * self.across
+TILES = {
+    "tile": ("32x32", "64x64", "64x128", "128x64", "128x128"),
+    "each": ("2x4", "4x4", "8x4", "8x8"),
+    "depth": ("8", "16", "32"),
+}
+PANELS = {
+    "form": ("tiles", "panels"),
+    "panel": ("4x2", "6x2", "8x2", "12x2", "6x4"),
+    "block": ("48", "96", "192", "480"),
+}
+"""Where a sub-group may be a vector; multiples of the panels' rows."""
 
 
 class SimtMatmul:
@@ -49,20 +41,23 @@ class SimtMatmul:
 
     @property
     def domains(self) -> Mapping[str, tuple[str, ...]]:
-        return {
-            "tile": ("32x32", "64x64", "64x128", "128x64", "128x128"),
-            "each": ("2x4", "4x4", "8x4", "8x8"),
-            "depth": ("8", "16", "32"),
-        }
+        return {**PANELS, **TILES} if self._dialect.processor else TILES
 
     @property
     def moves(self) -> Mapping[str, Parameters]:
-        return {
+        found = {
             "register_tile": {"tile": "128x128", "each": "8x8"},
             "tile": {"tile": "128x64", "each": "8x4"},
             "unroll": {"depth": "32"},
             "parallel_outer": {"tile": "64x64", "each": "4x4"},
         }
+        if self._dialect.processor:
+            found["register_tile"] |= {"panel": "12x2"}
+            found["unroll"] |= {"panel": "6x4"}
+            found["parallel_outer"] |= {"block": "48"}
+            found["pack"] = {"form": "panels"}
+            found["cache_block"] = {"form": "panels", "block": "96"}
+        return found
 
     def first(self, hints: Hints) -> Parameters:
         """Large tiles where the result has blocks of them for every multiprocessor."""
@@ -71,11 +66,22 @@ class SimtMatmul:
         tile, each = ("128x128", "8x8") if big else ("64x64", "4x4")
         if hints.lineage == "b":
             tile, each = ("128x64", "8x4") if big else ("32x32", "2x4")
-        return {"tile": tile, "each": each, "depth": "16" if hints.lineage != "c" else "8"}
+        found = {"tile": tile, "each": each, "depth": "16" if hints.lineage != "c" else "8"}
+        if not self._dialect.processor:
+            return found
+        panel = {"a": "12x2", "b": "6x4"}.get(hints.lineage, "8x2")
+        block = {"a": "96", "b": "192"}.get(hints.lineage, "48")
+        form = "panels" if hints.processor else "tiles"
+        return {"form": form, "panel": panel, "block": block, **found}
 
     def techniques(self, parameters: Parameters) -> tuple[str, ...]:
-        found = ["tile", "shared_memory", "register_tile", "coalesce", "parallel_outer"]
-        if int(parameters["depth"]) > 8:
+        if _panels(parameters) is not None:
+            found = ["vectorize", "register_tile", "cache_block", "pack", "parallel_outer"]
+            several = parameters["panel"] in ("12x2", "6x4")
+        else:
+            found = ["tile", "shared_memory", "register_tile", "coalesce", "parallel_outer"]
+            several = int(parameters["depth"]) > 8
+        if several:
             found.append("unroll")
         if any(v.op == "map" for v in self.nest.values):
             found.append("fuse_epilogue")
@@ -83,44 +89,69 @@ class SimtMatmul:
 
     def render(self, operator_source: str, parameters: Parameters) -> str:
         """The candidate under this schedule."""
-        tile = _tile(parameters)
-        n = self._whole.numbers()
-        arguments = [e for _, e in self._whole.pointers] + [p.base for p in pointers(self.nest)]
-        arguments += [*{**n, **numbers(self.nest)}.values()]
-        high, wide = (
-            f"-(-({n[k]}) // {size})"
-            for k, size in zip("MN", (tile.rows, tile.columns), strict=True)
-        )
-        blocks = f"({n['batches']}) * ({high}) * ({wide})"
+        panels, tile = _panels(parameters), _tile(parameters)
+        lines = self._tiled(tile) if panels is None else self._packed(panels)
+        source = self._source(tile) if panels is None else self._panelled(panels)
         device = f"{self._whole.pointers[0][1]}.device"
-        line = (
-            f"K.product(grid=({blocks},), block=({tile.threads},), args=({', '.join(arguments)},))"
-        )
-        wrapped = call(self.nest.program, [line], device=device)
-        language = self._dialect.language
-        return module(operator_source, self._source(tile), wrapped, language=language)
+        wrapped = call(self.nest.program, lines, device=device)
+        return module(operator_source, source, wrapped, language=self._dialect.language)
+
+    # -- calls --------------------------------------------------------------------------------
+
+    def _tiled(self, tile: Tile) -> list[str]:
+        n = self._whole.numbers()
+        blocks = f"({n['batches']}) * {_parts(n['M'], tile.rows)} * {_parts(n['N'], tile.columns)}"
+        return [self._product(blocks, tile.threads, self._whole.pointers[1][1])]
+
+    def _packed(self, panels: Panels) -> list[str]:
+        n, b = self._whole.numbers(), self._whole.pointers[1][1]
+        count = f"({n['batches']}) * {_parts(n['N'], panels.width)}"
+        arguments = ", ".join((b, "packed", *(n[name] for name in PACKED)))
+        groups = f"{count} * {_parts(n['K'], DEPTH)}"
+        return [
+            f"packed = torch.empty({count} * ({n['K']}) * {panels.width}, device={b}.device)",
+            f"K.pack(grid=({groups},), block=({LANES},), args=({arguments},))",
+            self._product(f"{count} * {_parts(n['M'], panels.block)}", LANES, "packed"),
+        ]
+
+    def _product(self, blocks: str, threads: int, b: str) -> str:
+        arguments = [self._whole.pointers[0][1], b, *(p.base for p in pointers(self.nest))]
+        arguments += {**self._whole.numbers(), **numbers(self.nest)}.values()
+        return f"K.product(grid=({blocks},), block=({threads},), args=({', '.join(arguments)},))"
 
     # -- source -------------------------------------------------------------------------------
 
     def _source(self, tile: Tile) -> str:
+        lines = [*self._body(tile), *self._finish(tile, unrolled=True), "}", ""]
+        return self._text([self._head(tile.threads), *lines])
+
+    def _panelled(self, panels: Panels) -> str:
+        lines = [*body(panels), *self._finish(panels.tile, unrolled=False), "}", "}", ""]
+        return self._text([*pack(self._dialect, panels), self._head(LANES), *lines])
+
+    def _text(self, lines: Sequence[str]) -> str:
+        return self._dialect.prelude + prelude.chosen("\n".join(lines), "simt.h")
+
+    def _finish(self, tile: Tile, *, unrolled: bool) -> list[str]:
         scalars = Scalars(self.nest, self._dialect)
+        return finish(self._whole, scalars, tile, unrolled=unrolled)
+
+    def _head(self, threads: int) -> str:
         declared = [
             self._dialect.address("float", name, written=False) for name, _ in self._whole.pointers
         ]
-        declared += scalars.addresses()
+        declared += Scalars(self.nest, self._dialect).addresses()
         named = {**self._whole.numbers(), **numbers(self.nest)}
         declared += [f"long {name}" for name in named]
-        head = self._dialect.head("product", declared, tile.threads)
-        body = "\n".join([head, *self._body(tile), *self._finish(tile, scalars), "}", ""])
-        return self._dialect.prelude + prelude.chosen(body, "simt.h")
+        return self._dialect.head("product", declared, threads)
 
     def _body(self, tile: Tile) -> list[str]:
         rows, columns, depth = tile.rows, tile.columns, tile.depth
         up, wide = tile.thread_rows, tile.thread_columns
-        shared = self._dialect.shared
+        array = self._dialect.array
         return [
-            f"{shared} float a_tile[{depth * (rows + PAD)}];",
-            f"{shared} float b_tile[{depth * columns}];",
+            array("float", "a_tile", depth * (rows + PAD)),
+            array("float", "b_tile", depth * columns),
             f"const long wide = (N + {columns - 1}) / {columns};",
             f"const long high = (M + {rows - 1}) / {rows};",
             f"const long column0 = BLOCK % wide * {columns};",
@@ -165,26 +196,6 @@ class SimtMatmul:
             f"const long at = {begin} + r;", put, "}",
         ]  # fmt: skip
 
-    def _finish(self, tile: Tile, scalars: Scalars) -> list[str]:
-        """The epilogue on one result, and its store."""
-        out = [
-            "#pragma unroll", f"for (int i = 0; i < {tile.thread_rows}; ++i) {{",
-            f"const long row = row0 + y * {tile.thread_rows} + i;",
-            "if (row < M) {",
-            *self._whole.place("row"), *scalars.offsets(),
-            "#pragma unroll", f"for (int j = 0; j < {tile.thread_columns}; ++j) {{",
-            f"const long c = column0 + x + j * {tile.across};",
-            "if (c < N) {",
-        ]  # fmt: skip
-        for value in self.nest.values:
-            if value.op == "product":
-                out.append(f"const V {scalars.names[id(value)]} = acc[i][j];")
-            elif value.op in ("load", "map", "iota"):
-                out.append(scalars.define(value))
-        for place, value in zip(self.nest.stores, self.nest.outputs, strict=True):
-            out.append(scalars.store(place, scalars.ref(value)))
-        return [*out, "}", "}", "}", "}"]
-
 
 def _tile(parameters: Parameters) -> Tile:
     """Each thread takes more rows where a block would have more than 512 threads."""
@@ -199,3 +210,15 @@ def _tile(parameters: Parameters) -> Tile:
         thread_rows=up,
         thread_columns=wide,
     )
+
+
+def _panels(parameters: Parameters) -> Panels | None:
+    """The panels of a schedule; None where it is one of tiles."""
+    if parameters.get("form") != "panels":
+        return None
+    rows, vectors = map(int, parameters["panel"].split("x"))
+    return Panels(rows=rows, vectors=vectors, block=int(parameters["block"]))
+
+
+def _parts(length: str, size: int) -> str:
+    return f"(-(-({length}) // {size}))"

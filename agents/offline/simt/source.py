@@ -128,6 +128,6 @@ class _Writer:
         known += [(f"long {n}", e) for n, e in numbers(self.nest).items()]
         threads = folds.threads.threads
         head = self.dialect.head(name, [d for d, _ in known], threads)
-        self.lines += [head, *folds.shared.values(), *lines, "}"]
+        self.lines += [head, *folds.declarations, *lines, "}"]
         arguments = ", ".join(e for _, e in known)
         self.calls.append(f"K.{name}(grid=({blocks},), block=({threads},), args=({arguments},))")
