@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from data.records import Device, Operator
-from targets import opencl
+from targets import opencl, sycl
 from targets.intel import INTEL
+from targets.machines.inventory import devices
 from targets.remote import ocloc
 from targets.remote.build import build
-from tests.targets.rig import ADD
+from tests.targets.rig import ADD, Rig
 from tests.targets.test_opencl import CANDIDATE
+from tests.targets.test_sycl import CANDIDATE as SYCL_CANDIDATE
 
 SOURCE = """__kernel void add(__global const float* x, __global float* y) {
   __local float part[256];
@@ -84,3 +86,29 @@ def test_candidate_for_a_gpu_is_built_behind_the_walls(tmp_path: Path) -> None:
     built = build(operator, CANDIDATE, device, zygote=None, cache=tmp_path)
     assert built.ok, built.detail
     assert {m.source.partition(":")[0] for m in built.metrics} == {"ocloc"}
+
+
+@needs_ocloc
+@pytest.mark.skipif(sycl.sycl_library() is None, reason=f"no SYCL: {sycl.SYCL_INSTALL}")
+def test_sycl_for_a_gpu_is_built_from_the_same_code(tmp_path: Path) -> None:
+    """The SPIR-V that runs on the processor is what ocloc counts registers of."""
+    device = Device(name="a770", target="intel", vendor="intel", arch="acm-g10", language="sycl")
+    operator = Operator(name="op", source=ADD)
+    built = build(operator, SYCL_CANDIDATE, device, zygote=None, cache=tmp_path)
+    assert built.ok, built.detail
+    assert {m.source.partition(":")[0] for m in built.metrics} == {"ocloc"}
+    assert built.remarks[0].startswith("acm-g10 add: simd ")
+
+
+@pytest.mark.skipif(opencl.library() is None, reason=f"no OpenCL: {opencl.INSTALL}")
+def test_gpu_that_is_not_here_is_executed_by_the_processor(rig: Rig) -> None:
+    """Right and wrong are told apart, `execution` says how, and there is no time."""
+    device = devices()["b580"]
+    assert device.execution == "emulated"
+    operator = Operator(name="op", source=ADD)
+    for source, status in ((CANDIDATE, "ran"), (CANDIDATE.replace("2.0f", "2.1f"), "wrong")):
+        built = build(operator, source, device, zygote=rig.zygote, cache=rig.folder)
+        assert built.runs, built.detail
+        run = rig.measure(source, device=device)
+        assert run.status == status, run.detail
+        assert (run.execution, run.timings) == ("emulated", ())

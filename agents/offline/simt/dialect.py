@@ -168,6 +168,12 @@ SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclex::sub_group_size<16>)) void""",
     prelude="""\
 #include <sycl/sycl.hpp>
 namespace syclex = sycl::ext::oneapi::experimental;
+#ifndef HUGE_VALF
+#define HUGE_VALF __builtin_huge_valf()
+#endif
+#ifndef NAN
+#define NAN __builtin_nanf("")
+#endif
 #define FN static inline
 #define GLOBAL
 #define SYNC sycl::group_barrier(sycl::ext::oneapi::this_work_item::get_work_group<1>())

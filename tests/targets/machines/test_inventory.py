@@ -47,7 +47,8 @@ def test_devices_of_the_file_are_added(tmp_path: Path) -> None:
 def test_unknown_device_lists_the_known_ones(tmp_path: Path) -> None:
     """The message says what there is and where it was looked up."""
     with pytest.raises(
-        MisuseError, match=r"^unknown device 'b3000'; known: .*b2000, .*cpu, .*xeon, xeon-opencl \("
+        MisuseError,
+        match=r"^unknown device 'b3000'; known: .*b2000, .*cpu, .*xeon, xeon-opencl, xeon-sycl \(",
     ):
         inventory.device("b3000", _file(tmp_path, GOOD))
     with pytest.raises(MisuseError, match=r"^unknown device 'b2000'; known: .*\(devices\.toml\)$"):
