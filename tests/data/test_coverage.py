@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from data.records import Advice, Bottleneck, Device, Iteration, Operator
+from data.records import (
+    Advice,
+    Bottleneck,
+    Candidate,
+    Contract,
+    Device,
+    Iteration,
+    Operator,
+    Policy,
+)
 from data.store import Ledger
 from data.verdict import Outcome, Verdict
 from data.views import query, question
@@ -94,3 +103,26 @@ def test_half_a_character_in_an_advice_breaks_no_question(tmp_path: Path) -> Non
     )
     (found,) = answers(tmp_path, "calibration", plain(0, advice=advice, gain_over_parent=1.5))
     assert (found["steps"], found["analyst"]) == (1, None)
+
+
+def test_a_technique_tried_often_on_one_operator_counts_once(tmp_path: Path) -> None:
+    """Three wins on one operator and a loss on another are one each; contracts stay apart."""
+
+    def added(step: int, gain: float, **other: Any) -> Iteration:
+        made = Candidate(
+            source=f"# {step}",
+            language="cpp",
+            agent_kind="offline",
+            agent_name="map",
+            parents=("p",),
+        )
+        shared = {"candidate": made, "techniques_added": ("tile",), "gain_over_parent": gain}
+        return plain(step, **(shared | other))
+
+    half = added(9, 7.0, contract=Contract(policy=Policy.HALF))
+    steps = [added(n, 2.0) for n in range(3)] + [added(0, 0.5, operator=operator("b")), half]
+    of_half, strict = answers(tmp_path, "techniques", *steps)
+    assert (strict["steps"], strict["operators"]) == (4, 2)
+    assert (strict["helped"], strict["hurt"]) == (1, 1)
+    assert strict["mean_gain"] == pytest.approx(1.0)
+    assert (of_half["operators"], of_half["mean_gain"]) == (1, pytest.approx(7.0))

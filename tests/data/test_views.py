@@ -265,7 +265,7 @@ def test_techniques_counts_single_additions_only(ledger: Ledger) -> None:
     record(
         ledger,
         added(0, ("unroll",), 2.0),
-        added(1, ("unroll",), 0.5),
+        added(1, ("unroll",), 0.5, operator=replace(RELU, source="other")),
         added(2, ("unroll",), None, verdict=Verdict.WRONG),
         added(3, ("unroll", "tile"), 8.0),
         emulated(added(4, ("unroll",), 8.0), "gpu"),

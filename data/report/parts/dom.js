@@ -67,6 +67,9 @@ const badge = (verdict) => el("span", { class: `badge ${tone(verdict)}` }, verdi
 
 const command = (text) => el("code", { class: "command" }, text);
 
+// A caption that stays in sight where its table is wider than the window.
+const captioned = (text) => el("caption", {}, el("span", { class: "caption" }, text));
+
 function figure(title, note, ...children) {
   return el("figure", {}, el("figcaption", {}, el("h3", {}, title), note ? el("p", {}, note) : ""), ...children);
 }

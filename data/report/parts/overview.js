@@ -80,7 +80,7 @@ function coverage() {
     ),
   );
   const head = ["device", "contract", "operators", "how they ended"].map((text, n) => el("th", { scope: "col", class: n === 2 ? "number" : null }, text));
-  const table = el("table", { class: "coverage" }, el("caption", {}, "How far did each operator come?"), el("thead", {}, el("tr", {}, head)), el("tbody", {}, lines));
+  const table = el("table", { class: "coverage" }, captioned("How far did each operator come?"), el("thead", {}, el("tr", {}, head)), el("tbody", {}, lines));
   const key = [["faster", "confirmed faster"], ["correct", "right, confirmed"], ["correct open", "right, not confirmed or emulated"], ["unverified", "UNVERIFIED: could not be executed"], ["authored", "NOT_AUTHORED"], ["failed", "failed"], ["outcome", "no candidate: NOT_ADMITTED, NOT_COVERED, ..."]];
   const swatches = el("p", { class: "legend" }, key.map(([tag, text]) => el("span", { class: "swatch" }, el("span", { class: `part ${tag}` }), text)));
   return el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Coverage" }, table), swatches, el("p", { class: "note" }, "One end an operator, its best over all runs shown here. ", command("kforge query coverage")));

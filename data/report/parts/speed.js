@@ -75,7 +75,7 @@ function distribution(host) {
   const found = records(TABLES.speedups).sort((a, b) => byName(a.device, b.device));
   if (!found.length) return;
   const width = room(host);
-  const left = Math.min(200, width * 0.34);
+  const left = Math.max(120, Math.min(200, width * 0.34));
   const height = 60 + 30 * found.length;
   const says = found.map((row) => `${row.device}, ${row.contract}: median ${interval(row.median_speedup, row.median_low, row.median_high)}, ${row.operators} operators`).join("; ");
   const domain = logDomain(CHAMPIONS.column("speedup"), [1]);
@@ -88,12 +88,12 @@ function distribution(host) {
     const mine = strip(row, n, frame, y);
     points.push(...mine);
     const label = draw("text", { class: "label", x: left - 10, y: y - 1, "text-anchor": "end" }, row.device);
-    const below = draw("text", { class: "small", x: left - 10, y: y + 11, "text-anchor": "end" }, `${row.contract}, n = ${row.operators}`);
+    const below = draw("text", { class: "small", x: left - 10, y: y + 11, "text-anchor": "end" }, CONTRACTS.length > 1 ? `${row.contract}, n = ${row.operators}`.slice(-left / 6) : `n = ${row.operators}`);
     frame.svg.append(label, below, dots(mine, { class: line(DEVICES.indexOf(row.device)) }), ...medianMark(row, frame, y).filter(Boolean));
   });
   pointed(frame.svg, points, (point) => openPair(pairOfChampion(point.champion)));
   const note = "A dot is the confirmed champion of one operator; the diamond is the median over operators with its 95 % interval, hollow where there are fewer than six, too few for an interval.";
-  host.append(figure("Speed-ups of the champions", note, frame.svg), el("p", { class: "note" }, command("kforge query speedups")));
+  host.append(figure(`Speed-ups of the champions${CONTRACTS.length > 1 ? "" : `, contract ${found[0].contract}`}`, note, frame.svg), el("p", { class: "note" }, command("kforge query speedups")));
 }
 
 function pairOfChampion(n) {

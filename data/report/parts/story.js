@@ -93,7 +93,7 @@ function timesTable(step) {
   const lines = step.times.map(([shape, baseline, ratio, low, high, own, base, floor, warm]) =>
     el("tr", {}, el("th", { scope: "row" }, shape), [interval(ratio, low, high), baseline, us(own), us(base), us(floor), shown(warm, "bool")].map((text) => el("td", { class: "number" }, text))),
   );
-  return el("div", { class: "scroll" }, el("table", {}, el("caption", {}, "Times by shape: medians, for orientation; the ratio is of pairs"), el("thead", {}, el("tr", {}, head.map((text, n) => el("th", { scope: "col", class: n ? "number" : null }, text)))), el("tbody", {}, lines)));
+  return el("div", { class: "scroll" }, el("table", {}, captioned("Times by shape: medians, for orientation; the ratio is of pairs"), el("thead", {}, el("tr", {}, head.map((text, n) => el("th", { scope: "col", class: n ? "number" : null }, text)))), el("tbody", {}, lines)));
 }
 
 // Details whose content is made when they are first opened.

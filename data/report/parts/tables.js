@@ -181,7 +181,7 @@ function tableView(table, given) {
     table.rows > 5 ? el("label", { class: "choice" }, "Filter ", search) : "",
     table.rows > 5 ? selects(table, given.filters || [], state, changed) : [],
   );
-  const whole = el("table", {}, el("caption", {}, given.caption), el("thead", {}, head), body);
+  const whole = el("table", {}, captioned(given.caption), el("thead", {}, head), body);
   const box = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": given.label }, whole);
   changed();
   return el("div", { class: "table" }, controls, box, table.rows > PAGE ? pages.bar : "");

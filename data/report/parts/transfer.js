@@ -76,7 +76,7 @@ function grid(cells, view, act) {
       }),
     ),
   );
-  const table = el("table", { class: "map" }, el("caption", {}, title), el("thead", {}, head), el("tbody", {}, body));
+  const table = el("table", { class: "map" }, captioned(title), el("thead", {}, head), el("tbody", {}, body));
   walk(table);
   return table;
 }
