@@ -16,6 +16,7 @@ STEPS = 60_000
 """Steps told at most: more are a million rows' sources to read."""
 BYTES = 16_000_000
 """Of all stories: a page of twice that opens in a second and can still be mailed."""
+FULL = 0.8
 LOT = 20_000
 """Steps that are read at once: each lot goes through all texts of the ledger."""
 SOURCE = 60_000
@@ -71,6 +72,8 @@ def stories(scope: Scope, pairs: pa.Table) -> Iterator[Story]:
     """The stories of the first pairs, in their order, until the page has as much as it may hold."""
     size = 0
     for lot in _lots(pairs):
+        if size > FULL * BYTES:
+            return  # not worth to go through all texts again
         for story in _told(scope, lot):
             size += len(story.packed)
             if size > BYTES:

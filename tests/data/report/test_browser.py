@@ -184,7 +184,7 @@ def test_text_can_be_read_in_both_lights(page: browser.Page, dark: bool) -> None
     page.looks(dark=dark)
     page.run("location.hash = 'pair-0'")
     page.until("document.querySelectorAll('#story li').length > 0")
-    assert page.run("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+    page.until(f"document.documentElement.dataset.theme === '{'dark' if dark else 'light'}'")
     assert page.run(CONTRAST) == []
 
 
@@ -221,6 +221,7 @@ def test_it_fits_a_phone_and_paper(page: browser.Page) -> None:
     assert page.run("document.documentElement.scrollWidth") <= 360
     page.sized(1280)
     page.looks(dark=True, paper=True)
+    page.until("document.documentElement.dataset.theme === 'dark'")
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
     assert page.printed().startswith(b"%PDF")
