@@ -56,23 +56,34 @@ class Ledger:
             files.write_rows(self.root, self.root / "timings" / place / name, TIMINGS, timings)
         files.write_rows(self.root, self.root / "iterations" / place / name, ITERATIONS, [row])
 
-    def append_call(self, key: CallKey, call: LlmCall) -> None:
-        """Records a paid reply, before anybody judges it; LedgerError as `append`."""
-        row = call_row(key, len(self.calls(key)), call)
+    def append_call(self, key: CallKey, call: LlmCall, *, sample: int | None = None) -> None:
+        """Records a paid reply, before anybody judges it; LedgerError as `append`.
+
+        `sample` is the number of calls before it, where the caller knows.
+        """
+        row = call_row(key, len(self.calls(key)) if sample is None else sample, call)
         name = f"{_stem(key)}-{row['call_id']}.parquet"
         path = self.root / "llm_calls" / _place(key) / name
         files.write_rows(self.root, path, LLM_CALLS, [row])
 
     def calls(self, key: CallKey) -> list[LlmCall]:
         """The calls on record for a step and role, oldest first."""
-        wanted = {name: getattr(key, name) for name in CallKey.__slots__}
-        columns = [*wanted, "call_id", "sample", "record"]
-        where = _pair(key.run_id, key.operator_hash, key.device)
+        return self.calls_of(key.run_id, key.operator_hash, key.device).get(key, [])
+
+    def calls_of(
+        self, run_id: str, operator_hash: str, device: str
+    ) -> dict[CallKey, list[LlmCall]]:
+        """The calls on record for a pair by step and role, oldest first."""
+        names = CallKey.__slots__
+        where = _pair(run_id, operator_hash, device)
+        columns = [*names, "call_id", "sample", "record"]
         rows = files.read_pair(self.root, LLM_CALLS, where, columns).to_pylist()
-        mine = [r for r in rows if all(r[name] == value for name, value in wanted.items())]
-        mine.sort(key=lambda r: (r["sample"], r["call_id"]))
-        mine = self._whole(where, mine)
-        return [call for r in mine if (call := _decoded(LlmCall, r)) is not None]
+        rows.sort(key=lambda r: (r["sample"], r["call_id"]))
+        found: dict[CallKey, list[LlmCall]] = {}
+        for row in self._whole(where, [r for r in rows if r["run_id"] == run_id]):
+            if (call := _decoded(LlmCall, row)) is not None:
+                found.setdefault(CallKey(**{n: row[n] for n in names}), []).append(call)
+        return found
 
     def costs(self, run_id: str, operator_hash: str, device: str) -> list[float | None]:
         """Dollars of each call on record for a pair; None where they are unknown."""

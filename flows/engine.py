@@ -10,6 +10,7 @@ from pathlib import Path
 from data.errors import KForgeError
 from data.files import ensure_writable
 from flows import server
+from tasks import served
 from tasks.asked import Asked, compose
 from tasks.campaign import Campaign, store_campaign
 from tasks.progress import listening
@@ -68,6 +69,8 @@ def _run(campaign: Campaign, engine: str, terminal: Terminal) -> None:
     runs = Path(campaign.runs)
     if "PREFECT_API_URL" not in os.environ:
         os.environ.setdefault("PREFECT_HOME", str(runs / ".prefect" / "home"))
+    if "PREFECT_API_URL" not in os.environ:
+        served.bears(server.database(runs), campaign.parallel)
     os.environ["PREFECT_API_URL"] = server.ensure(runs, say=terminal.say)
     for name, value in CLIENT.items():
         os.environ.setdefault(name, value)

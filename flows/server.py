@@ -13,6 +13,7 @@ from data.errors import MachineError
 from tasks import served
 from tasks.served import Server
 
+COMMAND = (sys.executable, "-m", "prefect", "server", "start")
 START_S = 120.0
 """A fresh database took 36 s on a loaded 2-core machine (PREFECT.md, section 1)."""
 STOP_S = 15.0
@@ -88,7 +89,7 @@ def _signal(group: int, number: int) -> None:
 
 
 def _start(runs: Path, say: Callable[[str], None]) -> Server:
-    say(f"starting a Prefect server (database {served.folder(runs) / 'prefect.db'}) ...")
+    say(f"starting a Prefect server (database {public(_database(served.folder(runs)))}) ...")
     process, server = _spawn(runs)
     served.record(runs, server)
     try:
@@ -106,12 +107,11 @@ def _spawn(runs: Path) -> tuple[subprocess.Popen[bytes], Server]:
     place = served.folder(runs)
     port = _free_port()
     log = place / "server.log"
-    command = [sys.executable, "-m", "prefect", "server", "start"]
     with log.open("ab") as handle:
         process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port)],
+            [*COMMAND, "--host", "127.0.0.1", "--port", str(port)],
             cwd=place,  # no prefect.toml of the user's folder is read
-            env=_environment(place, port),
+            env=environment(place, port),
             stdin=subprocess.DEVNULL,
             stdout=handle,
             stderr=subprocess.STDOUT,
@@ -121,19 +121,19 @@ def _spawn(runs: Path) -> tuple[subprocess.Popen[bytes], Server]:
         pid=process.pid,
         born=_born(process.pid),
         port=port,
-        database=str(place / "prefect.db"),
+        database=public(_database(place)),
         log=str(log),
     )
 
 
-def _environment(place: Path, port: int) -> dict[str, str]:
+def environment(place: Path, port: int) -> dict[str, str]:
     """For the server: its own settings, no keys of anybody, no request beyond the loopback."""
     kept = {k: os.environ[k] for k in ("PATH", "HOME", "LANG", "TMPDIR") if k in os.environ}
     page = f"http://127.0.0.1:{port}"
     return {
         **kept,
         "PREFECT_HOME": str(place / "home"),
-        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{place / 'prefect.db'}",
+        "PREFECT_API_DATABASE_CONNECTION_URL": _database(place),
         "PREFECT_UI_API_URL": f"{page}/api",
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": page,
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -147,6 +147,19 @@ def _environment(place: Path, port: int) -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def database(runs: Path) -> str:
+    """The database of the folder's server, or of the one to be started, without password."""
+    known = served.recorded(runs)
+    if known is not None and alive(known):
+        return known.database
+    return public(_database(runs / ".prefect"))
+
+
+def _database(place: Path) -> str:
+    """The URL of the database: PostgreSQL where the environment names one, else SQLite."""
+    return os.environ.get(served.DATABASE) or f"sqlite+aiosqlite:///{place / 'prefect.db'}"
 
 
 def _free_port() -> int:

@@ -1,5 +1,6 @@
 """A campaign: operators x devices under one contract, and how one of its pairs is ported."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -183,7 +184,8 @@ async def run_pair(
             _tell(on_step, iteration)
         history = await _ported(campaign, pair, known, iterate or loop.step, on_step)
         if len(history) > len(known):
-            ledger.compact(pair.run_id, pair.operator.hash, pair.device.name)
+            place = (pair.run_id, pair.operator.hash, pair.device.name)
+            await asyncio.to_thread(ledger.compact, *place)
     return summary(history, pair, len(history) - len(known))
 
 

@@ -1,8 +1,9 @@
 """The two agents as the loop's stages: retried, paid once, on record before they are judged."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from agents.llm import Ask, LlmClient, Message
 from agents.offline import RuleAnalyst
 from data.errors import BudgetError, MisuseError, ModelError
 from data.records import Counsel, LlmCall, Pair, Proposal, Request
-from data.rows import call_key
+from data.rows import CallKey, call_key
 from data.store import Ledger
 from data.verdict import Outcome
 from tasks.crew import Crew
@@ -34,6 +35,8 @@ class Modelled:
     def __init__(self, clients: Sequence[LlmClient], ledger: Ledger) -> None:
         self._clients = clients
         self._ledger = ledger
+        self._paid: dict[CallKey, list[LlmCall]] | None = None
+        """What is on record for the pair, read once: a folder of many small files."""
 
     async def propose(self, request: Request) -> Proposal:
         try:
@@ -56,16 +59,24 @@ class Modelled:
         ) -> LlmCall:
             key = call_key(request.pair, request.move, role)
             asked = {c.prompt_hash(messages, response_format) for c in self._clients}
-            for call in self._ledger.calls(key):
+            known = self._known(request.pair).setdefault(key, [])
+            for call in known:
                 if call.prompt_hash in asked:
                     return call
             call = await _first_that_answers(
                 self._clients, lambda c: c.ask(role, messages, response_format=response_format)
             )
-            self._ledger.append_call(key, call)
+            keep = partial(self._ledger.append_call, key, call, sample=len(known))
+            await asyncio.to_thread(keep)
+            known.append(call)
             return call
 
         return ask
+
+    def _known(self, pair: Pair) -> dict[CallKey, list[LlmCall]]:
+        if self._paid is None:
+            self._paid = self._ledger.calls_of(pair.run_id, pair.operator.hash, pair.device.name)
+        return self._paid
 
 
 async def _first_that_answers(

@@ -14,7 +14,7 @@ from data.errors import KForgeError, MachineError
 from data.files import ensure_writable
 from targets import TARGETS
 from targets.remote.zygote import Zygote
-from tasks.served import PARALLEL
+from tasks.served import DATABASE, PARALLEL
 
 KEYS = (
     "OPENAI_API_KEY",
@@ -44,11 +44,7 @@ def checks(runs: Path) -> Iterator[Check]:
     yield _sandbox()
     yield _ledger(runs)
     yield _package("prefect", "pip install -e .")
-    yield Check(
-        name="prefect-database",
-        ok=True,
-        found=f"SQLite, {PARALLEL} pairs at a time; more would lose pairs to locked tables",
-    )
+    yield _database()
     yield _litellm()
     yield _keys()
 
@@ -96,6 +92,16 @@ def _ledger(runs: Path) -> Check:
     return Check(
         name="ledger", ok=True, found=f"{runs.absolute()} is writable, {free:.0f} GiB free"
     )
+
+
+def _database() -> Check:
+    """What a server of ours would be started on; what a foreign one has nobody tells us."""
+    given = os.environ.get(DATABASE, "sqlite")
+    if given.startswith("sqlite"):
+        found = f"SQLite: at most {PARALLEL} pairs at a time; more want PostgreSQL ({DATABASE})"
+    else:
+        found = f"{given.partition(':')[0]}: as many pairs at a time as --parallel says"
+    return Check(name="prefect-database", ok=True, found=found)
 
 
 def _litellm() -> Check:

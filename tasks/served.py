@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data import codec
-from data.errors import LedgerError
+from data.errors import LedgerError, MisuseError
 
 PARALLEL = 2
 """Pairs at a time: from four on, SQLite under Prefect loses some to HTTP 503 (PREFECT.md, 2)."""
+
+
+DATABASE = "PREFECT_API_DATABASE_CONNECTION_URL"
+"""Prefect's own variable: what a server of ours is started with; SQLite when it is not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,15 @@ class Server:
     def page(self) -> str:
         """Where a browser looks."""
         return f"http://127.0.0.1:{self.port}"
+
+
+def bears(database: str, parallel: int) -> None:
+    """MisuseError when the database loses pairs at so many at a time."""
+    if parallel > PARALLEL and database.startswith("sqlite"):
+        raise MisuseError(
+            f"--parallel is {parallel}; SQLite under Prefect bears {PARALLEL}: start the server on"
+            f" PostgreSQL ({DATABASE}, docs/operations.md) or use --engine local"
+        )
 
 
 def folder(runs: Path) -> Path:
