@@ -45,6 +45,12 @@ def remote(root: Path) -> bool:
     return _prefix(root) is not None
 
 
+def address(root: Path) -> str:
+    """The ledger's place as a person gives it."""
+    prefix = _prefix(root)
+    return str(root) if prefix is None else f"{SCHEME}{prefix}"
+
+
 def push(root: Path, path: Path, content: bytes) -> None:
     """Puts a file of the ledger on S3; nothing for a ledger that is a plain folder."""
     if (prefix := _prefix(root)) is not None:

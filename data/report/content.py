@@ -99,6 +99,7 @@ def _about(scope: Scope, pairs: int) -> Json:
         "ledger": plain(scope.ledger),
         "run_id": plain(scope.run_id),
         "pairs": pairs,
+        "made_up": scope.made_up,
         "written": plain(datetime.now(UTC).replace(tzinfo=None)),
         "version": version("kforge"),
     }

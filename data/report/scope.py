@@ -1,13 +1,14 @@
 """What a report is about: a whole ledger, or one run of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from data import views
+from data import simulated, views
 from data.errors import MisuseError
+from data.mirror import address
 
 LAST = "last"
 """Stands for the run that ended latest."""
@@ -26,9 +27,11 @@ class Scope:
 
     connection: duckdb.DuckDBPyConnection
     ledger: str
-    """Folder, as a person gave it."""
+    """Its place, as a person gave it."""
     run_id: str | None
     """None means all runs."""
+    made_up: bool
+    """Whether its rows are those of simulated devices."""
 
     def asked(self, sql: str) -> pa.Table:
         """The answer to `sql`."""
@@ -38,16 +41,19 @@ class Scope:
 def scope(root: Path, run: str | None) -> Scope:
     """The ledger in `root`, narrowed to a run when one is named; MisuseError when there is none."""
     connection = views.connect(root)
+    whole = Scope(
+        connection=connection, ledger=address(root), run_id=None, made_up=simulated.marked(root)
+    )
     if run is None:
-        return Scope(connection=connection, ledger=str(root), run_id=None)
+        return whole
     known = [name for (name,) in connection.execute(_LATEST).fetchall()]
     run_id = known[0] if run == LAST and known else run
     if run_id not in known:
         listed = ", ".join(known[:5]) or "none"
         more = f" and {len(known) - 5} more" if len(known) > 5 else ""
-        raise MisuseError(f"no run {run!r} in {root}; known, latest first: {listed}{more}")
+        raise MisuseError(f"no run {run!r} in {address(root)}; known, latest first: {listed}{more}")
     connection.execute("SET VARIABLE run = $1", [run_id])
     for view in ("iterations", "llm_calls"):
         for statement in _NARROW:
             connection.execute(statement.format(view))
-    return Scope(connection=connection, ledger=str(root), run_id=run_id)
+    return replace(whole, run_id=run_id)

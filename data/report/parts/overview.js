@@ -5,6 +5,8 @@ const VERDICTS = ["FASTER", "CORRECT", "UNVERIFIED", "NOT_AUTHORED", "failed", "
 function headline() {
   const about = DATA.about;
   place("title").textContent = about.run_id ? `Run ${about.run_id}` : `Ledger ${about.ledger}`;
+  place("warning").hidden = !about.made_up;
+  place("warning").textContent = "Made-up rows: this ledger is for tests of scale and failure. No number here was measured.";
   const from = about.began ? `, steps from ${about.began} to ${about.ended} UTC` : "";
   const runs = about.run_id ? `of the ledger ${about.ledger}` : many(about.runs, "run");
   place("subtitle").textContent = `${runs}${from}; written ${about.written} UTC by kforge ${about.version}`;
@@ -12,6 +14,17 @@ function headline() {
 
 function tile(value, label, detail) {
   return el("div", { class: "tile" }, el("strong", {}, value), el("span", {}, label), el("small", {}, detail));
+}
+
+// Money that is known; what is unknown is never zero.
+function costTile() {
+  const calls = records(TABLES.cost);
+  if (!calls.length) return tile("no model", "was asked", "offline agents: templates and rules");
+  const sum = (name) => calls.reduce((total, row) => total + (row[name] || 0), 0);
+  const [all, unknown] = [sum("calls"), sum("calls_of_unknown_cost")];
+  if (unknown === all) return tile("unknown", "cost of language models", `${many(all, "call")} without a price`);
+  const rest = unknown ? `${many(unknown, "call")} of unknown cost not in it` : `${many(all, "call")}, all of known cost`;
+  return tile(shown(sum("cost_usd"), "usd"), "for language models", rest);
 }
 
 function tiles() {
@@ -22,15 +35,12 @@ function tiles() {
   const faster = sum((row) => row.verdict === "FASTER" && row.confirmed);
   const right = sum((row) => ["FASTER", "CORRECT"].includes(row.verdict));
   const others = about.devices - about.timed_devices;
-  const calls = records(TABLES.cost);
-  const known = calls.reduce((total, row) => total + (row.cost_usd || 0), 0);
-  const unknown = calls.reduce((total, row) => total + row.calls_of_unknown_cost, 0);
   return [
     tile(shown(about.operators, "count"), "operators", `${many(about.pairs, "pair")}, ${many(about.steps, "step")}`),
     tile(shown(about.devices, "count"), about.devices === 1 ? "device" : "devices", others ? `${about.timed_devices} timed, ${others} without times (emulated)` : "all timed on hardware"),
     tile(`${faster} of ${hardware}`, "confirmed faster", "operators by device and contract, hardware only"),
     tile(`${right} of ${sum(() => true)}`, "right", "on hardware or emulated; failures count"),
-    tile(calls.length ? shown(known, "usd") : "no model", calls.length ? "for language models" : "was asked", unknown ? `${many(unknown, "call")} of unknown cost not in it` : calls.length ? "all calls of known cost" : "offline agents: templates and rules"),
+    costTile(),
   ];
 }
 

@@ -69,5 +69,7 @@ const pairNumber = (run, operator, device, contract) =>
 const CONTRACTS = [...new Set(TABLES.coverage.column("contract"))];
 const DEVICES = [...new Set(TABLES.coverage.column("device"))];
 const EXECUTION = Object.fromEntries(
-  records(TABLES.coverage).map((row) => [row.device, row.execution]),
+  records(TABLES.coverage)
+    .sort((a, b) => (a.execution === "hardware") - (b.execution === "hardware"))
+    .map((row) => [row.device, row.execution]),
 );

@@ -8,6 +8,17 @@ function speedsOf(device, contract) {
   return speeds.filter((v, n) => v > 0 && devices[n] === device && contracts[n] === contract).sort((a, b) => b - a);
 }
 
+// Whether all champions of a device and contract are in the page: a part would tell another story.
+function whole(row, count) {
+  const [devices, contracts] = ["device", "contract"].map((name) => CHAMPIONS.column(name));
+  return rows(CHAMPIONS).filter((n) => devices[n] === row.device && contracts[n] === row.contract).length === count;
+}
+
+function leftOut(all, drawn, name) {
+  const names = all.filter((row) => !drawn.includes(row)).map((row) => row.device);
+  return names.length ? el("p", { class: "note" }, `Not drawn, as not all of their champions are in this page: ${names.join(", ")}. `, command(`kforge query ${name}`)) : "";
+}
+
 // Share of the operators tried whose champion is more than p times as fast: falls at each speed.
 function curve(speeds, operators, frame, [from, to]) {
   let path = `M${frame.x(to)} ${frame.y(speeds.filter((s) => s > to).length / operators)}`;
@@ -19,7 +30,8 @@ function curve(speeds, operators, frame, [from, to]) {
 }
 
 function fastPlot(contract, width, domain) {
-  const found = records(TABLES.fast_p).filter((row) => row.contract === contract).sort((a, b) => byName(a.device, b.device));
+  const all = records(TABLES.fast_p).filter((row) => row.contract === contract).sort((a, b) => byName(a.device, b.device));
+  const found = all.filter((row) => whole(row, Math.round(row.fast_0 * row.operators)));
   const names = found.map((row) => `${row.device} (n = ${row.operators})`);
   const says = found.map((row) => `${row.device}: fast_0 ${shown(row.fast_0, "share")}, fast_1 ${shown(row.fast_1, "share")}, fast_1.5 ${shown(row["fast_1.5"], "share")}, fast_2 ${shown(row.fast_2, "share")} of ${row.operators} operators`).join("; ");
   const frame = framed({
@@ -37,7 +49,7 @@ function fastPlot(contract, width, domain) {
       draw("path", { class: `curve ${line(n)}`, "data-series": n, d: curve(speeds, row.operators, frame, domain) }),
     );
   });
-  return el("div", { class: "facet" }, el("h4", {}, `contract ${contract}`), frame.svg, legend(names, [frame.svg]));
+  return el("div", { class: "facet" }, el("h4", {}, `contract ${contract}`), frame.svg, legend(names, [frame.svg]), leftOut(all, found, "fast_p"));
 }
 
 function fastCurves(host) {
@@ -92,6 +104,7 @@ function distribution(host) {
     frame.svg.append(label, below, dots(mine, { class: line(DEVICES.indexOf(row.device)) }), ...medianMark(row, frame, y).filter(Boolean));
   });
   pointed(frame.svg, points, (point) => openPair(pairOfChampion(point.champion)));
+  if (points.length < found.reduce((sum, row) => sum + row.operators, 0)) host.append(el("p", { class: "note" }, "Some dots are missing: not all champions are in this page. The medians are over all."));
   const note = "A dot is the confirmed champion of one operator; the diamond is the median over operators with its 95 % interval, hollow where there are fewer than six, too few for an interval.";
   host.append(figure(`Speed-ups of the champions${CONTRACTS.length > 1 ? "" : `, contract ${found[0].contract}`}`, note, frame.svg), el("p", { class: "note" }, command("kforge query speedups")));
 }

@@ -22,7 +22,7 @@ function trajectory(steps, act) {
   const lineages = [...new Set(steps.map((s) => s.lineage))];
   const frame = framed({
     width,
-    height: 260,
+    height: timed.length ? 260 : 90,
     says: steps.map(gist).join("; "),
     x: { domain: [-0.5, last + 0.5], label: "step", ticks: evenTicks([0, last]).filter(Number.isInteger) },
     y: timed.length ? { domain, log: true, label: "speed-up", format: (v) => `${plainNumber(v)}×` } : null,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from data.report import content
 from data.report.page import write
 from data.views import query
 from tests.data.report import browser, ledgers
@@ -225,6 +226,18 @@ def test_it_fits_a_phone_and_paper(page: browser.Page) -> None:
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
     assert page.printed().startswith(b"%PDF")
+
+
+def test_a_curve_of_a_part_is_not_drawn(
+    tab: browser.Page, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where rows of the champions were left out, the page says so and draws no wrong curve."""
+    monkeypatch.setattr(content, "ROWS", ledgers.OPERATORS + 5)
+    tab.open(write(root, tmp_path / "r.html").path.as_uri())
+    text = tab.run("document.querySelector('#fast-p').innerText")
+    assert "not all of their champions are in this page: xeon-opencl" in text
+    assert tab.run("document.querySelectorAll('#fast-p .curve[data-series]').length") == 1
+    assert "6 of 21 rows of `best`" in tab.run("document.querySelector('#about').innerText")
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from data import simulated
 from data.errors import LedgerError, MisuseError
 from data.records import Advice, Bottleneck, Candidate, Device, Iteration, Mode, Move, Operator
 from data.report import stories
@@ -19,7 +20,7 @@ from data.store import Ledger
 from data.verdict import Outcome, Verdict
 from data.views import connect, question
 from data.views import plain as plain_rows
-from tests.data.samples import RELU, confirmed, emulated, plain, rich
+from tests.data.samples import CPU, RELU, confirmed, emulated, plain, rich
 
 HOSTILE = "</script><script>alert(1)</script><!-- \u202e\u2066 \" ' & <img src=x onerror=alert(1)>"
 
@@ -169,6 +170,13 @@ def test_a_run_alone_is_answered_over_its_rows(tmp_path: Path) -> None:
     assert [r["speedup"] for r in rows_of(data_of(page)["tables"]["best"])] == [2.0]
     assert data_of(page)["pairs"]["rows"] == 1
     assert [r["speedup"] for r in rows_of(data_of(reported(tmp_path))["tables"]["best"])] == [5.0]
+
+
+def test_made_up_rows_are_called_so(tmp_path: Path) -> None:
+    """A ledger of simulated devices can not be taken for measurements."""
+    simulated.mark(tmp_path / "runs")
+    device = replace(CPU, execution="simulated")
+    assert data_of(reported(tmp_path, plain(0, device=device)))["about"]["made_up"]
 
 
 def test_an_unknown_run_and_no_ledger_are_misuse(tmp_path: Path) -> None:
