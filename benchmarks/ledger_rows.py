@@ -1,8 +1,9 @@
 """A ledger as campaigns leave it, made in bulk: the packed form of `data/texts.py`, row by row.
 
-Ten runs of 50 operators each on 20 devices, 100 steps a pair: a quarter wrong, a tenth not built,
-the last step confirms. A row's record is the packed one of an example in which every measured value
-is drawn anew, so that it compresses as badly as a real one. A model works one device in five.
+Ten runs of 500 operators each on 20 devices, 10 steps a pair: a quarter wrong, a tenth not built,
+the last step confirms; every other run shows foreign kernels. A row's record is the packed one of
+an example in which every measured value is drawn anew, so that it compresses as badly as a real
+one. A model works one device in five.
 """
 
 import json
@@ -22,7 +23,7 @@ from data.schema import ITERATIONS, LLM_CALLS, TIMINGS, Table
 from data.techniques import TECHNIQUES
 from data.volumes import GROUP_ROWS
 
-DEVICES, OPERATORS, STEPS, RUNS = 20, 500, 100, 10
+DEVICES, OPERATORS, STEPS, RUNS = 20, 500, 10, 10
 LOT = 50_000
 """Rows that are made at once, and lie in one volume."""
 MODELLED = 5
@@ -56,8 +57,9 @@ class Lot:
     def __init__(self, number: np.ndarray, rng: np.random.Generator, bases: list[str]) -> None:
         self.number, self._rng = number, rng
         pair, self.step = np.divmod(number, STEPS)
+        run, pair = np.divmod(pair, OPERATORS * DEVICES)
         self._operator, self._device = np.divmod(pair, DEVICES)
-        self.run = f"run{int(self._operator[0]) * RUNS // OPERATORS:02d}"
+        self.run, self.shown = f"run{run[0]:02d}", bool(run[0] % 2)
         draw = rng.random(len(number))
         self.wrong, self.broken = draw < WRONG, (draw >= WRONG) & (draw < WRONG + BROKEN)
         self.last = self.step == STEPS - 1
@@ -88,7 +90,7 @@ class Lot:
 
     def iterations(self) -> pa.Table:
         """The rows of `iterations`."""
-        right = ~(self.wrong | self.broken)
+        right, size = ~(self.wrong | self.broken), len(self.ids)
         timed = np.where(right, 1.0, np.nan)
         tags = list(TECHNIQUES)
         verdict = np.where(self.wrong, "WRONG", np.where(self.gain > 1.1, "FASTER", "CORRECT"))
@@ -100,14 +102,15 @@ class Lot:
             "verdict": np.where(self.broken, "BUILD_FAILED", verdict),
             "reason": self._reasons(),
             "candidate_id": self.candidates,
+            "reference": pa.repeat(pa.scalar("kernel" if self.shown else None, pa.string()), size),
             "parent_ids": [[self.candidates[n - 1]] if s else [] for n, s in enumerate(self.step)],
             "source": pa.nulls(len(self.ids), pa.string()),
             "source_id": self.source_ids,
             "techniques_added": [[tags[n % 37 % len(tags)]] if n % 3 else [] for n in self.number],
             "agent_kind": np.where(self._device % MODELLED, "offline", "llm"),
             "model": [None if n % MODELLED else "some/model" for n in self._device],
-            "build_seconds": self._rng.random(len(self.ids)),
-            "run_seconds": 5 * self._rng.random(len(self.ids)),
+            "build_seconds": self._rng.random(size),
+            "run_seconds": 5 * self._rng.random(size),
             "record": list(self._records()),
             "started_at": self._moments(0),
             "ended_at": self._moments(40),

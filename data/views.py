@@ -56,6 +56,8 @@ def over(
         _store(connection, TABLES[name], paths, database, alone=not rows.num_rows)
         connection.unregister("incoming")
     connection.execute(DEFINITIONS.read_text(encoding="utf-8"))
+    if not connection.sql("FROM stored.superseded LIMIT 1").fetchall():
+        connection.execute("CREATE OR REPLACE VIEW stored.steps AS FROM stored.iterations")
     if database:
         _ask_all(connection, questions())
     return connection

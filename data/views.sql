@@ -19,10 +19,13 @@ CREATE TABLE stored.superseded AS
 -- joins below where no text is asked for.
 CREATE VIEW texts AS SELECT text_id, any_value(text) AS text FROM stored.texts GROUP BY text_id;
 
+-- `over` replaces it by all rows where none is superseded: a million ids need not be read then.
+CREATE VIEW stored.steps AS
+    FROM stored.iterations ANTI JOIN stored.superseded USING (iteration_id);
+
 CREATE VIEW iterations AS
     SELECT i.* REPLACE (coalesce(i.source, t.text) AS source)
-    FROM (FROM stored.iterations ANTI JOIN stored.superseded USING (iteration_id)) i
-    LEFT JOIN texts t ON t.text_id = i.source_id;
+    FROM stored.steps i LEFT JOIN texts t ON t.text_id = i.source_id;
 
 -- The latest confirming run of each kernel: a later look replaces an earlier one, for better or
 -- worse. So a kernel that a re-qualification refuses gives its place to the next one.
@@ -34,28 +37,41 @@ CREATE VIEW confirmed AS
         ORDER BY ended_at DESC NULLS LAST, iteration_id
     ) = 1;
 
-CREATE VIEW best AS
-    SELECT * FROM confirmed
-    WHERE verdict IN ('CORRECT', 'FASTER')
+-- `stored.steps` and `stored.best` are these two views without their texts. Questions ask them, as
+-- DuckDB does not leave the join out of a larger one.
+CREATE VIEW stored.best AS
+    SELECT * FROM stored.steps
+    WHERE mode = 'confirm' AND verdict IN ('CORRECT', 'FASTER') AND execution = 'hardware'
     QUALIFY row_number() OVER (
         PARTITION BY operator_hash, device, contract
         ORDER BY speedup_low DESC NULLS LAST, ended_at DESC NULLS LAST, iteration_id
     ) = 1;
 
+CREATE VIEW best AS
+    SELECT b.* REPLACE (coalesce(b.source, t.text) AS source)
+    FROM stored.best b LEFT JOIN texts t ON t.text_id = b.source_id;
+
 CREATE VIEW timings AS
-    SELECT * FROM stored.timings SEMI JOIN iterations USING (iteration_id);
+    SELECT * FROM stored.timings SEMI JOIN stored.steps USING (iteration_id);
+
+-- In one join, as DuckDB leaves out no more than one.
+CREATE VIEW stored.found AS
+    SELECT c.call_id, any_value(i.iteration_id) AS iteration_id, any_value(prompts.text) AS prompt,
+        any_value(replies.text) AS reply, any_value(thoughts.text) AS reasoning
+    FROM stored.llm_calls c
+    LEFT JOIN stored.steps i USING (run_id, operator_hash, device, contract, lineage, step)
+    LEFT JOIN texts prompts ON prompts.text_id = c.prompt_id
+    LEFT JOIN texts replies ON replies.text_id = c.reply_id
+    LEFT JOIN texts thoughts ON thoughts.text_id = c.reasoning_id
+    GROUP BY c.call_id;
 
 CREATE VIEW llm_calls AS
     SELECT c.* REPLACE (
-        i.iteration_id AS iteration_id,
-        coalesce(c.prompt, prompts.text) AS prompt,
-        coalesce(c.reply, replies.text) AS reply,
-        coalesce(c.reasoning, thoughts.text) AS reasoning)
-    FROM stored.llm_calls c
-    LEFT JOIN iterations i USING (run_id, operator_hash, device, contract, lineage, step)
-    LEFT JOIN texts prompts ON prompts.text_id = c.prompt_id
-    LEFT JOIN texts replies ON replies.text_id = c.reply_id
-    LEFT JOIN texts thoughts ON thoughts.text_id = c.reasoning_id;
+        f.iteration_id AS iteration_id,
+        coalesce(c.prompt, f.prompt) AS prompt,
+        coalesce(c.reply, f.reply) AS reply,
+        coalesce(c.reasoning, f.reasoning) AS reasoning)
+    FROM stored.llm_calls c LEFT JOIN stored.found f USING (call_id);
 
 -- Rows before version 3 have no interval of the gain: it follows from the shapes, whose half widths
 -- (in the logarithm) add in quadrature.
@@ -71,14 +87,22 @@ CREATE VIEW older_gains AS
 -- The estimand of transfer: a step that added exactly one technique to its parent, both timed as a
 -- pair on one lease. A step that adds several says nothing about either and is left out.
 CREATE VIEW additions AS
+    WITH added AS (
+        SELECT *, techniques_added[1] AS technique
+        FROM stored.steps
+        WHERE len(techniques_added) = 1 AND len(parent_ids) > 0 AND gain_over_parent > 0
+            AND execution = 'hardware' AND mode <> 'confirm' AND verdict IN ('CORRECT', 'FASTER')
+    )
     SELECT iteration_id, run_id, operator, operator_hash, family, device, vendor, contract,
-        lineage, step, candidate_id, techniques_added[1] AS technique, gain_over_parent AS gain,
-        coalesce(gain_low, gain_over_parent * exp(-below)) AS low,
-        coalesce(gain_high, gain_over_parent * exp(above)) AS high
-    FROM iterations LEFT JOIN older_gains USING (iteration_id)
-    WHERE len(techniques_added) = 1 AND len(parent_ids) > 0 AND gain_over_parent > 0
-        AND execution = 'hardware' AND mode <> 'confirm' AND verdict IN ('CORRECT', 'FASTER')
-        AND coalesce(gain_low, below) IS NOT NULL;
+        lineage, step, candidate_id, technique, gain_over_parent AS gain,
+        gain_low AS low, gain_high AS high
+    FROM added WHERE gain_low IS NOT NULL
+    UNION ALL
+    SELECT iteration_id, run_id, operator, operator_hash, family, device, vendor, contract,
+        lineage, step, candidate_id, technique, gain_over_parent,
+        gain_over_parent * exp(-below), gain_over_parent * exp(above)
+    FROM added JOIN older_gains USING (iteration_id)
+    WHERE gain_low IS NULL AND schema_version < 3;
 
 -- One row a technique, operator and device, whatever the number of steps: operators, not steps, are
 -- the independent units of every interval and test.

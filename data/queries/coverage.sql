@@ -5,7 +5,7 @@ WITH steps AS (
     SELECT operator_hash, device, contract, execution, verdict, ended_at,
         CASE WHEN verdict IN ('CORRECT', 'FASTER') THEN 2
             WHEN verdict = 'UNVERIFIED' THEN 1 ELSE 0 END AS rank
-    FROM iterations
+    FROM stored.steps
 ), furthest AS (
     SELECT operator_hash, device, contract, execution,
         arg_max(verdict, (rank, coalesce(ended_at, TIMESTAMP '1970-01-01'))) AS verdict
@@ -14,7 +14,7 @@ WITH steps AS (
     SELECT furthest.* REPLACE (coalesce(best.verdict,
         CASE WHEN furthest.verdict = 'FASTER' THEN 'CORRECT' ELSE furthest.verdict END) AS verdict),
         best.verdict IS NOT NULL AS confirmed
-    FROM furthest LEFT JOIN best USING (operator_hash, device, contract, execution)
+    FROM furthest LEFT JOIN stored.best best USING (operator_hash, device, contract, execution)
 )
 SELECT device, contract, execution, verdict, confirmed, count(*) AS operators
 FROM ends

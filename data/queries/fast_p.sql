@@ -1,7 +1,7 @@
 -- What share of all operators tried has a confirmed kernel more than p times as fast (KernelBench)?
 -- An operator that ended without a candidate (NOT_ADMITTED, NOT_COVERED, ...) counts as not solved.
 WITH tried AS (
-    SELECT DISTINCT operator_hash, device, contract FROM iterations WHERE execution = 'hardware'
+    SELECT DISTINCT operator_hash, device, contract FROM stored.steps WHERE execution = 'hardware'
 )
 SELECT device, contract,
     count(*) AS operators,
@@ -9,6 +9,6 @@ SELECT device, contract,
     count(*) FILTER (best.speedup > 1.0) / count(*) AS fast_1,
     count(*) FILTER (best.speedup > 1.5) / count(*) AS "fast_1.5",
     count(*) FILTER (best.speedup > 2.0) / count(*) AS fast_2
-FROM tried LEFT JOIN best USING (operator_hash, device, contract)
+FROM tried LEFT JOIN stored.best best USING (operator_hash, device, contract)
 GROUP BY device, contract
 ORDER BY device, contract;

@@ -4,10 +4,10 @@
 -- alone. from_device is `given` for a kernel that came from outside the ledger.
 WITH homes AS (
     SELECT operator_hash, candidate_id AS reference, arg_min(device, ended_at) AS home
-    FROM iterations WHERE candidate_id IS NOT NULL
+    FROM stored.steps WHERE candidate_id IS NOT NULL
     GROUP BY operator_hash, candidate_id
 ), firsts AS (
-    SELECT * FROM iterations
+    SELECT * FROM stored.steps
     WHERE execution = 'hardware' AND candidate_id IS NOT NULL
     QUALIFY row_number() OVER (
         PARTITION BY run_id, operator_hash, device, contract ORDER BY step) = 1
@@ -17,7 +17,7 @@ WITH homes AS (
         bool_or(f.verdict IN ('CORRECT', 'FASTER')) AS correct,
         exp(avg(ln(f.speedup / best.speedup))) AS fraction
     FROM firsts f LEFT JOIN homes USING (operator_hash, reference)
-        LEFT JOIN best USING (operator_hash, device, contract)
+        LEFT JOIN stored.best best USING (operator_hash, device, contract)
     WHERE (f.mode = 'translate' OR f.reference IS NOT NULL) AND home IS DISTINCT FROM f.device
     GROUP BY ALL
 )

@@ -6,10 +6,10 @@
 WITH RECURSIVE steps AS (
     SELECT run_id, operator_hash, device, contract, candidate_id, step, parent_ids[1] AS parent,
         speedup, gain_over_parent AS gain, techniques_added AS added
-    FROM iterations
+    FROM stored.steps
     WHERE mode <> 'confirm' AND execution = 'hardware' AND speedup > 0
 ), path AS (
-    SELECT s.*, b.speedup AS total FROM best b
+    SELECT s.*, b.speedup AS total FROM stored.best b
     JOIN steps s USING (run_id, operator_hash, device, contract, candidate_id)
     UNION ALL
     SELECT s.*, p.total FROM path p JOIN steps s ON s.run_id = p.run_id

@@ -12,7 +12,7 @@ SELECT device, contract,
     exp(avg(ln(speedup))) AS mean_speedup,
     min(speedup) AS least_speedup,
     max(speedup) AS largest_speedup
-FROM best
+FROM stored.best
 WHERE speedup > 0
 GROUP BY device, contract
 ORDER BY device, contract;

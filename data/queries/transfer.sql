@@ -4,21 +4,33 @@
 -- order statistics. p_otherwise: share helped there of those not helped here. q: sign test of the
 -- gain there, Benjamini-Hochberg over all cells of the contract with at least 8 operators; below,
 -- no claim is made.
-WITH vendors AS (
+-- Millions of operators are counted in a large ledger: cells and places have numbers meanwhile.
+WITH gained AS MATERIALIZED (FROM effects), vendors AS (
     SELECT technique, contract, vendor, operator_hash, exp(avg(ln(gain))) AS gain,
         exp(avg(ln(gain)) - sqrt(sum(ln(gain / low) ^ 2)) / count(*)) AS low,
         exp(avg(ln(gain)) + sqrt(sum(ln(high / gain) ^ 2)) / count(*)) AS high
-    FROM effects
+    FROM gained
     GROUP BY technique, contract, vendor, operator_hash
 ), places AS (
     SELECT 'device' AS level, technique, contract, operator_hash, device AS place,
         gain, low > 1 AS helped, high < 1 AS hurt
-    FROM effects
+    FROM gained
     UNION ALL
     SELECT 'vendor', technique, contract, operator_hash, vendor, gain, low > 1, high < 1
     FROM vendors
-), counted AS (
-    SELECT level, technique, contract, here.place AS here, there.place AS there,
+), cells AS MATERIALIZED (
+    SELECT *, row_number() OVER (ORDER BY level, technique, contract, place)::INTEGER AS cell,
+        dense_rank() OVER (ORDER BY level, technique, contract)::INTEGER AS kind
+    FROM (SELECT DISTINCT level, technique, contract, place FROM places)
+), operators AS MATERIALIZED (
+    SELECT operator_hash, row_number() OVER ()::INTEGER AS operator
+    FROM (SELECT DISTINCT operator_hash FROM gained)
+), numbered AS MATERIALIZED (
+    SELECT kind, operator, cell, gain, helped, hurt
+    FROM places JOIN cells USING (level, technique, contract, place)
+    JOIN operators USING (operator_hash)
+), summed AS (
+    SELECT here.cell AS here, there.cell AS there,
         count(*) AS tried_on_both,
         count(*) FILTER (here.helped) AS helped_here,
         count(*) FILTER (here.helped AND there.helped) AS helped_there,
@@ -26,10 +38,14 @@ WITH vendors AS (
         count(*) FILTER (NOT here.helped AND there.helped) AS helped_there_only,
         count(*) FILTER (here.helped AND there.gain > 1) AS up,
         count(*) FILTER (here.helped AND there.gain < 1) AS down,
-        list(there.gain) FILTER (here.helped) AS gains
-    FROM places here JOIN places there USING (level, technique, contract, operator_hash)
-    WHERE here.place <> there.place
-    GROUP BY ALL
+        list_sort(list(there.gain) FILTER (here.helped)) AS gains
+    FROM numbered here JOIN numbered there USING (kind, operator)
+    WHERE here.cell <> there.cell
+    GROUP BY here.cell, there.cell
+), counted AS (
+    SELECT h.level, h.technique, h.contract, h.place AS here, t.place AS there,
+        summed.* EXCLUDE (here, there)
+    FROM summed JOIN cells h ON h.cell = summed.here JOIN cells t ON t.cell = summed.there
 ), tested AS (
     SELECT *, CASE WHEN helped_here >= 8 THEN sign_test(up, down) END AS p FROM counted
 ), ranked AS (
@@ -49,8 +65,8 @@ SELECT level, technique, contract, here, there, tried_on_both, helped_here, help
     wilson(helped_there, helped_here, 1) AS p_high,
     helped_there_only / nullif(tried_on_both - helped_here, 0) AS p_otherwise,
     list_median(gains) AS median_gain,
-    median_low(gains) AS gain_low,
-    median_high(gains) AS gain_high,
+    gains[median_rank(len(gains))] AS gain_low,
+    gains[len(gains) + 1 - median_rank(len(gains))] AS gain_high,
     p, q,
     CASE WHEN p IS NULL THEN 'too few'
         WHEN q <= 0.05 AND up > down THEN 'transfers'
