@@ -14,6 +14,8 @@ AROUND = 3
 LOG_LINES = 10
 DRAWS = 3
 ATTEMPTS = 20
+METRICS = 12
+"""Of the compiler: registers, spills, shared memory, missed loops."""
 REASON = 100
 """Characters of a reason in the table of attempts."""
 _NAMES = re.compile(r"[\u2018'`\"][^\u2019'`\"]*[\u2019'`\"]|\d+")
@@ -55,6 +57,12 @@ def subject(request: Request) -> Iteration | None:
         return request.parent
     own = (i for i in reversed(request.history) if i.move.lineage == request.move.lineage)
     return next(own, None)
+
+
+def report(iteration: Iteration) -> str:
+    """What the compiler counted in a candidate, one line; empty when it said nothing."""
+    metrics = iteration.build.metrics[:METRICS] if iteration.build else ()
+    return ", ".join(f"{m.name} {brief_number(m.value)} {m.unit}".strip() for m in metrics)
 
 
 def failure(iteration: Iteration) -> str:

@@ -94,6 +94,12 @@ class LlmClient:
         asked += [self.effort] if self.effort else []
         return digest(json.dumps(asked, sort_keys=True))
 
+    def worst_usd(self, messages: Sequence[Message]) -> float | None:
+        """Dollars that the request could cost at most; None where no price is known."""
+        litellm = _litellm()
+        sent = self._request(litellm, list(messages), None)
+        return worst_usd(self._price(litellm), messages, sent["max_tokens"])
+
     async def _ask(
         self, role: str, messages: list[Message], response_format: dict[str, Any] | None
     ) -> LlmCall:

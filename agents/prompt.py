@@ -12,7 +12,7 @@ from typing import Any
 
 import jinja2
 
-from agents.evidence import attempts, best, failure, subject
+from agents.evidence import attempts, best, failure, report, subject
 from agents.excerpt import brief_number, cap, clean, estimate, fenced, head
 from agents.llm import Message
 from data.records import (
@@ -24,6 +24,7 @@ from data.records import (
     Mode,
     Policy,
     Request,
+    Shape,
     ShapePolicy,
     TensorSpec,
 )
@@ -37,7 +38,9 @@ COMPACT = 1500
 LATEST = 3
 """Attempts that the analyst sees."""
 _PRECISION = {
-    Policy.STRICT: "Contract: arithmetic at the precision of the declared dtypes.",
+    Policy.STRICT: "Contract: arithmetic at the precision of the declared dtypes; the error "
+    "against float64 may be 64 times that of PyTorch's own result: accurate functions and plain "
+    "sums pass, tf32 and half precision inside a float32 kernel do not.",
     Policy.TF32: "Contract: matrix products may round float32 inputs to tf32.",
     Policy.HALF: "Contract: 16-bit floating arithmetic is allowed; accumulate in float32.",
 }
@@ -103,6 +106,7 @@ def _generator(request: Request, share: float, name: str) -> list[Message]:
         else "",
         parent=parent,
         failure=failure(parent) if parent and not parent.right else "",
+        report=report(parent) if parent else "",
         attempts=attempts(request),
     )
     system = _render(f"{name}_system", share, **_standing(request))
@@ -192,9 +196,16 @@ def _shapes(request: Request) -> str:
         flops = f"{shape.flops:.0f} operations, " if shape.flops else ""
         lines.append(
             f"- shape `{shape.name}`: {inputs} -> {outputs}; {flops}"
-            f"at least {shape.moved_bytes:.0f} bytes to and from memory"
+            f"at least {shape.moved_bytes:.0f} bytes to and from memory{_times(request, shape)}"
         )
     return "\n".join(lines)
+
+
+def _times(request: Request, shape: Shape) -> str:
+    """The roofline floor and the time to beat, as far as they are known."""
+    baseline = request.admission.baseline_us.get(shape.name)
+    floor = f"; roofline floor {_rough(shape.floor_us)} us" if shape.floor_us else ""
+    return f"{floor}; PyTorch takes {_rough(baseline)} us" if baseline else floor
 
 
 def _tensor(spec: TensorSpec) -> str:
@@ -207,19 +218,29 @@ def _device(request: Request) -> str:
     lines = [f"{device.name}: {device.vendor}, {device.arch}"]
     lines += _card(card) if card else []
     known = sorted(request.admission.environment.items())
-    lines += [f"{name}: {clean(value)}" for name, value in known if value]
+    facts = request.pair.brief.facts
+    lines += [f"{n}: {clean(v)}" for n, v in known if v and (n in facts or not facts)]
     return cap("\n".join(lines), 500)
 
 
 def _card(card: Card) -> list[str]:
     """Peaks to two digits: a second probe of the machine should not change the prompt."""
     rates = sorted(card.peak_tflop_s.items())
-    peaks = [f"{card.peak_gb_s:.2g} GB/s"]
-    peaks += [f"{name} {rate:.2g} TFLOP/s" for name, rate in rates]
+    peaks = [f"{_rough(card.peak_gb_s)} GB/s"]
+    peaks += [f"{name} {_rough(rate)} TFLOP/s" for name, rate in rates]
     origin = "measured" if card.measured else "from the data sheet"
     parts = [f"{card.cores} cores", card.simd]
     parts += [f"last-level cache {brief_number(card.cache_mib)} MiB"] if card.cache_mib else []
     return [f"Peaks ({origin}): {', '.join(peaks)}", ", ".join(part for part in parts if part)]
+
+
+def _rough(value: float) -> str:
+    """Two digits, without an exponent.
+
+    >>> _rough(4812.3), _rough(0.1234)
+    ('4800', '0.12')
+    """
+    return f"{float(f'{value:.2g}'):g}"
 
 
 def _hint(request: Request) -> str:

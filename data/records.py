@@ -565,6 +565,8 @@ class Brief:
     """The PyTorch half of the example."""
     example_kernel: str
     """Its counterpart for this target in `ModelNew` form."""
+    facts: tuple[str, ...] = ()
+    """Entries of the environment that concern its kernels; empty: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,10 @@ Engine = Annotated[
     Literal["prefect", "local"], Option(help="Prefect flows, or this process alone.")
 ]
 
+DryRun = Annotated[
+    bool, Option("--dry-run", help="Print what a model would be asked next, and its worst cost.")
+]
+
 
 def port(  # noqa: PLR0913  (one parameter an option; `asked` reads them by name)
     operators: Operators = None,
@@ -76,11 +80,16 @@ def port(  # noqa: PLR0913  (one parameter an option; `asked` reads them by name
     compact: Compact = False,
     parallel: Parallel = 2,
     engine: Engine = "prefect",
+    dry_run: DryRun = False,
     runs: Runs = RUNS,
     json: Json = False,
 ) -> int:
     """Port operators to devices."""
     asked = _asked(locals())
+    if dry_run:
+        from flows.rehearsing import show_prompts  # noqa: PLC0415
+
+        return show_prompts(asked, as_json=json)
     from flows.engine import port as run_campaign  # noqa: PLC0415
 
     return run_campaign(asked, engine, as_json=json)

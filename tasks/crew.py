@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from agents.budget import PAIR_CALLS, PAIR_USD
-from agents.llm import MAX_TOKENS
+from agents.llm import DEADLINE_S, MAX_TOKENS
 from agents.price import Price
 from data.errors import MisuseError
 from data.guardrails import Guardrails
@@ -46,6 +46,8 @@ class Crew:
     """Dollars for all pairs together."""
     max_tokens: int = MAX_TOKENS
     """Of an answer."""
+    deadline_s: float = DEADLINE_S
+    """For one request by the clock; a small model on a busy core needs more."""
 
     @property
     def keyless(self) -> bool:
@@ -91,6 +93,7 @@ class CrewFile:
     effort: Literal["minimal", "low", "medium", "high"] | None = None
     price: _Prices | None = None
     max_tokens: Annotated[int, Field(ge=1)] = MAX_TOKENS
+    deadline_s: Annotated[float, Field(gt=0)] = DEADLINE_S
     commands: dict[Role, str] = field(default_factory=dict)
     command_deadline_s: Annotated[float, Field(gt=0)] = COMMAND_S
     guardrails: _Rails = field(default_factory=_Rails)
@@ -114,6 +117,7 @@ class CrewFile:
             commands={str(k): v for k, v in self.commands.items()},
             command_deadline_s=self.command_deadline_s,
             max_tokens=self.max_tokens,
+            deadline_s=self.deadline_s,
         )
 
 

@@ -1,6 +1,7 @@
 """The two agents as the loop's stages: retried, paid once, on record before they are judged."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -51,6 +52,12 @@ class Modelled:
             return Counsel(advice=None, reason=str(error))
 
     def _ask(self, request: Request) -> Ask:
+        """Asks, unless the reply to the n-th question of this step and role is on record.
+
+        The history makes the question: only times that are measured anew may differ in it.
+        """
+        asked: Counter[str] = Counter()
+
         async def ask(
             role: str,
             messages: Sequence[Message],
@@ -58,11 +65,10 @@ class Modelled:
             response_format: dict[str, Any] | None = None,
         ) -> LlmCall:
             key = call_key(request.pair, request.move, role)
-            asked = {c.prompt_hash(messages, response_format) for c in self._clients}
             known = self._known(request.pair).setdefault(key, [])
-            for call in known:
-                if call.prompt_hash in asked:
-                    return call
+            asked[role] += 1
+            if asked[role] <= len(known):
+                return known[asked[role] - 1]
             call = await _first_that_answers(
                 self._clients, lambda c: c.ask(role, messages, response_format=response_format)
             )
@@ -121,18 +127,21 @@ def agents_for(crew: Crew, pair: Pair, ledger: Ledger) -> Agents:
     if crew.api_base:
         ensure_reachable(crew.api_base)
     budget = pair_budget(crew, pair, ledger)
-    clients = [
-        LlmClient(
-            model=model,
-            api_base=crew.api_base,
-            effort=crew.effort,
-            max_tokens=crew.max_tokens,
-            price=crew.price,
-            budget=budget,
-        )
-        for model in crew.models
-    ]
+    clients = [client_for(crew, model, budget) for model in crew.models]
     return Modelled(clients, ledger)
+
+
+def client_for(crew: Crew, model: str, budget: Budget | None) -> LlmClient:
+    """One of the crew's models."""
+    return LlmClient(
+        model=model,
+        api_base=crew.api_base,
+        effort=crew.effort,
+        max_tokens=crew.max_tokens,
+        deadline_s=crew.deadline_s,
+        price=crew.price,
+        budget=budget,
+    )
 
 
 def pair_budget(crew: Crew, pair: Pair, ledger: Ledger) -> Budget:

@@ -49,6 +49,10 @@ MISUSE: dict[str, tuple[list[str], str]] = {
     "bad epoch": (["port", "--device", "cpu", "--epoch", "a b"], "--epoch"),
     "llm without model": (["port", "--device", "cpu", "--agents", "llm"], "--model"),
     "model without llm": (["port", "--device", "cpu", "--model", "m"], "--agents llm"),
+    "dry run without a model": (
+        ["port", "relu.py", "--device", "cpu", "--dry-run"],
+        "--agents llm",
+    ),
     "crew that is not there": (["port", "--device", "cpu", "--crew", "c.toml"], "c.toml"),
     "suite without operators": (["port", "--device", "cpu", "--suite", "empty"], "empty"),
     "suite that is not there": (["port", "--device", "cpu", "--suite", "nowhere"], "nowhere"),
@@ -67,7 +71,10 @@ MISUSE: dict[str, tuple[list[str], str]] = {
     "admit what is not known": (["admit", "sofmax"], "softmax"),
     "admit on an unknown device": (["admit", "softmax", "--device", "x"], "unknown device 'x'"),
     "no ledger": (["query", "FROM best", "--runs", "nowhere"], "no ledger in nowhere"),
-    "unknown question": (["query", "worst"], "unknown query 'worst'; known: accepted, best, "),
+    "unknown question": (
+        ["query", "worst"],
+        "unknown query 'worst'; known: accepted, authors, best, ",
+    ),
     "query of nothing": (["query"], "--file"),
     "query file that is not there": (["query", "--file", "q.sql"], "cannot read q.sql"),
     "bad SQL": (["query", "selec 1", "--runs", "ledger"], "selec"),

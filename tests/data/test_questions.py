@@ -218,3 +218,28 @@ def test_drift_compares_the_same_kernel_before_and_after(tmp_path: Path) -> None
     assert (found["before"], found["after"]) == ("1, torch 2.13", "2, torch 2.13")
     assert (found["operators"], found["lost_a_tenth"]) == (1, 1)
     assert found["speedup_ratio"] == pytest.approx(0.8)
+
+
+def test_authors_are_counted_by_how_far_they_got(tmp_path: Path) -> None:
+    """An answer without code, one that does not build, a wrong and a fast one are told apart."""
+    rows = asked(
+        tmp_path,
+        "authors",
+        plain(0, verdict=Verdict.NO_CODE, candidate=made("", model="m", parse_status="no_code")),
+        plain(
+            1,
+            verdict=Verdict.BUILD_FAILED,
+            candidate=made("a", model="m"),
+            build=BuildResult(ok=False, route="launcher"),
+        ),
+        plain(
+            2,
+            verdict=Verdict.WRONG,
+            candidate=made("b", model="m"),
+            build=BuildResult(ok=True, route="launcher"),
+        ),
+        plain(3, candidate=made("c", model="m"), build=BuildResult(ok=True, route="launcher")),
+        confirmed(4, 1.5, candidate=made("c", model="m")),
+    )
+    names = ("author", "pairs", "steps", "parsed", "built", "correct", "faster", "accepted")
+    assert [tuple(row[n] for n in names) for row in rows] == [("m", 1, 4, 3, 2, 1, 0, 1)]
