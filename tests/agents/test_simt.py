@@ -12,7 +12,8 @@ import torch
 
 from agents.offline.axes import UncoveredError
 from agents.offline.library import find
-from agents.offline.template import Hints, neighbours
+from agents.offline.template import Hints, Parameters, neighbours
+from targets import sycl
 from targets.remote.emulation import half as emulation
 from targets.remote.emulation.half import METAL
 from targets.remote.kforge_launch import HALVES
@@ -23,6 +24,11 @@ PRODUCTS = {
     "epilogue": ("torch.relu(x @ self.w) * 2", "self.w = nn.Parameter(torch.randn(64, 50))"),
     "linear": ("F.gelu(self.l(x))", "self.l = nn.Linear(64, 33)"),
 }
+
+
+NARROW: list[Parameters] = [
+    {"form": "panels", "panel": panel, "block": "48"} for panel in ("4x2", "6x4", "12x2")
+]
 
 
 def candidate(source: str) -> Any:
@@ -40,9 +46,9 @@ def test_threads_agree_at_another_size(name: str) -> None:
     source, operator = model(ROWS[name])
     traced = torch.randn(48, 64)
     template = find(graph(operator, traced), "opencl")
-    first = template.first(Hints())
+    first, narrow = template.first(Hints()), template.first(Hints(processor=True))
     torch.manual_seed(1)
-    for parameters in (first, *neighbours(first, template.domains)[::6]):
+    for parameters in (first, narrow, *neighbours(narrow, template.domains)[::8]):
         made = candidate(template.render(source, parameters))
         check(operator, made, traced)
         if name not in ("gate", "loss"):
@@ -96,11 +102,42 @@ def test_product_agrees_under_every_tile(name: str) -> None:
     """Each layout of a matrix product is right, at sizes that no tile divides too."""
     source, operator = model(*PRODUCTS[name])
     template = find(graph(operator, torch.randn(48, 64)), "opencl")
-    first = template.first(Hints())
-    for parameters in (first, *neighbours(first, template.domains)):
-        made = candidate(template.render(source, parameters))
+    first, narrow = template.first(Hints()), template.first(Hints(processor=True))
+    for parameters in (*neighbours(first, template.domains), narrow, *NARROW):
+        made = candidate(template.render(source, {**narrow, **parameters}))
         check(operator, made, torch.randn(7, 64))
         check(operator, made, torch.randn(133, 64))
+
+
+@pytest.mark.skipif(sycl.sycl_library() is None, reason=f"no SYCL: {sycl.SYCL_INSTALL}")
+@pytest.mark.parametrize(
+    ("expression", "processor"),
+    [
+        ("torch.softmax(x, -1), F.gelu(x), x.argmax(-1)", True),
+        ("torch.softmax(x, -1), F.gelu(x), x.argmax(-1)", False),
+        ("x.cumsum(-1)", False),
+    ],
+)
+def test_sycl_form_agrees(
+    expression: str, *, processor: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SYCL form is right, with and without local memory, for reductions, places and scans."""
+    source, operator = model(expression)
+    template = find(graph(operator, torch.randn(48, 64)), "sycl")
+    text = template.render(source, template.first(Hints(processor=processor)))
+    made = compiled(text, tmp_path, monkeypatch)
+    torch.manual_seed(1)
+    check(operator, made, torch.randn(7, 131))
+    check(operator, made, torch.randn(3, 1028))
+
+
+@pytest.mark.skipif(sycl.sycl_library() is None, reason=f"no SYCL: {sycl.SYCL_INSTALL}")
+def test_sycl_product_agrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A matrix product with its epilogue, in panels, at sizes that no tile divides."""
+    source, operator = model(*PRODUCTS["linear"])
+    template = find(graph(operator, torch.randn(48, 64)), "sycl")
+    text = template.render(source, template.first(Hints(processor=True)))
+    check(operator, compiled(text, tmp_path, monkeypatch), torch.randn(133, 64))
 
 
 @pytest.mark.parametrize("values", [[float("-inf")] * 3 + [1.0], [float("nan"), 1.0, 2.0, 3.0]])

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from agents.offline.lower import lower
 from agents.offline.module import module
 from agents.offline.nest import Nest, plan
+from agents.offline.passes import passes, phases
 from agents.offline.simt.dialect import Dialect
 from agents.offline.simt.source import kernels
 from agents.offline.simt.threads import Threads
@@ -27,6 +28,7 @@ class SimtFused:
         self.nest: Nest = plan(lower(graph))
         self._dialect = dialect
         self._reduces = any(v.op == "reduce" for v in self.nest.values)
+        self._keeps = any(passes(self.nest, p, keep=True).kept for p in phases(self.nest))
         self._maps = sum(v.op == "map" for v in self.nest.values)
         kernels(self.nest, dialect, Threads())
 
@@ -39,6 +41,10 @@ class SimtFused:
         if self.nest.mode == "column":
             found = {"across": (*own, "32", "64", "128", "256")}
         found["threads"] = (*few, "128", "256", "512", "1024")
+        if self._dialect.processor and self.nest.mode == "row":
+            found["several"] = ("1", "2", "4", "8")
+            if self._keeps:
+                found["keep"] = ("False", "True")
         if self.nest.mode == "map":
             found = {"vector": ("1", "4"), "across": (*own, "32", "64", "128", "256"),
                      "items": ("1", "2", "4", "8", *(("64", "256", "1024") if own else ())),
@@ -57,6 +63,10 @@ class SimtFused:
             found["parallel_inner"] = {"across": "512", "threads": "512"}
         if self.nest.mode == "column":
             found["split_reduction"] = {"across": "32", "threads": "1024"}
+        if self._dialect.processor and self.nest.mode == "row":
+            found["multi_accumulator"] = {"several": "4"}
+            if self._keeps:
+                found["recompute"] = {"keep": "False"}
         return found
 
     def first(self, hints: Hints) -> Parameters:
@@ -75,6 +85,10 @@ class SimtFused:
         found = {"vector": "4" if extent % 4 == 0 else "1", "across": str(across)}
         if self.nest.mode == "map":
             found["items"] = {"a": "4", "b": "2"}.get(hints.lineage, "1")
+        if self._dialect.processor and self.nest.mode == "row":
+            found["several"] = "1"
+            if self._keeps:
+                found["keep"] = "False"
         return found | {"threads": str(max(across, BLOCK))}
 
     def _alone(self, lineage: str) -> Parameters:
@@ -84,6 +98,10 @@ class SimtFused:
             found["vector"] = "1"
         if self.nest.mode == "map":
             found["items"] = {"a": "256", "b": "64"}.get(lineage, "1024")
+        if self.nest.mode == "row":
+            found["several"] = "8" if lineage == "b" else "4"
+            if self._keeps:
+                found["keep"] = str(lineage != "c")
         return found
 
     def techniques(self, parameters: Parameters) -> tuple[str, ...]:
@@ -95,6 +113,8 @@ class SimtFused:
             "warp_reduce": self._reduces and self.nest.mode == "row"
             and self._dialect.shuffles > 0,
             "shared_memory": self._reduces,
+            "multi_accumulator": parameters.get("several", "1") != "1" and self._reduces,
+            "recompute": parameters.get("keep") == "False",
             "split_reduction": self.nest.mode == "column" and self._reduces
             and parameters["threads"] != parameters["across"],
             "fuse_epilogue": self._maps > 1,
@@ -109,6 +129,8 @@ class SimtFused:
             across=across,
             vector=int(parameters.get("vector", "1")),
             items=int(parameters.get("items", "1")),
+            several=int(parameters.get("several", "1")),
+            keep=parameters.get("keep") == "True" and parameters["vector"] == "1",
         )
         if any(v.op == "scan" for v in self.nest.values) and self.nest.mode == "column":
             threads = Threads(threads=across, across=across, vector=1)

@@ -8,14 +8,13 @@ from agents.offline.expressions import START, STEP, lane_type
 from agents.offline.nest import Place
 from agents.offline.passes import Phase, along, passes
 from agents.offline.program import Value
+from agents.offline.simt.accumulators import NONE, Accumulators, combined, first, position
 from agents.offline.simt.expressions import Scalars, row_value
 from agents.offline.simt.fold import Folds, Variable
+from agents.offline.simt.kept import buffers
+from agents.offline.simt.scans import along_row, down_column, one
 from agents.offline.simt.threads import Threads, place
 from agents.offline.work import Work, work
-
-FLUSH = 64
-"""Floats that one accumulator takes before its sum goes to the next level."""
-NONE = "2147483647"
 
 
 class PhaseKernel:
@@ -30,6 +29,14 @@ class PhaseKernel:
         self.passes = passes(self.nest, phase, keep=False)
         if self.passes.kept:
             raise UncoveredError("has no template of threads that goes on behind a scan")
+        self.buffers: dict[int, int] = {}
+        """By id of a value that a later pass reads: the output whose place it has till then."""
+        if threads.keep:
+            order = passes(self.nest, phase, keep=True)
+            self.buffers = buffers(self.nest, phase, order)
+            self.passes = order if self.buffers else self.passes
+        self.sums = Accumulators(self.names, (), 1)
+        self.number = 0
         self.lines: list[str] = []
 
     def emit(self) -> None:
@@ -40,6 +47,7 @@ class PhaseKernel:
         self.lines += [f"V p_{self.names[id(t)]} = {START[t.text]};" for t in self.phase.totals]
         for number in range(self.passes.last + 1):
             self._between(number)
+            self.number = number
             found = work(self.nest, self.phase, self.passes, number)
             if found is not None:
                 self._pass(found)
@@ -54,35 +62,47 @@ class PhaseKernel:
     # -- one pass -----------------------------------------------------------------------------
 
     def _pass(self, job: Work) -> None:
-        sums = [v for v in job.reductions if v.text == "sum"]
-        for v in job.reductions:
-            name = self.names[id(v)]
-            self.lines.append(f"V {name} = {START[v.text.removeprefix('arg')]};")
-            if v.text.startswith("arg"):
-                self.lines.append(f"I w_{name} = {NONE};")
-        if sums:
-            self.lines.append(f"int since{job.number} = 0;")
-            self.lines += [f"V d_{self.names[id(v)]} = 0.0f;" for v in sums]
-        flush = self._flush(job.number, sums)
+        several = self.threads.several if self._along_row(job) else 1
+        self.sums = Accumulators(self.names, job.reductions, several)
+        self.lines += self.sums.declare(job.number)
+        flush = self.sums.flush(job.number)
         if job.scans:
             self._scan(job)
         elif self.nest.mode == "column":
             self._columns(job, flush)
+        elif several > 1:
+            self._shares(job, flush)
         else:
             self._lanes(job, flush)
-        for v in sums:
-            self.lines.append(f"{self.names[id(v)]} += d_{self.names[id(v)]};")
+        self.lines += self.sums.join()
         for v in job.reductions:
             self._fold(v)
 
-    def _flush(self, number: int, sums: Sequence[Value]) -> list[str]:
-        """After some additions the sum moves up a level: its error stays that of few."""
-        if not sums:
-            return []
-        moves = " ".join(
-            f"d_{n} += {n}; {n} = 0.0f;" for n in (self.names[id(v)] for v in sums)
-        )  # fmt: skip
-        return [f"if (++since{number} == {FLUSH}) {{ since{number} = 0; {moves} }}"]
+    def _along_row(self, job: Work) -> bool:
+        """Whether the pass is one loop along a row that adds something up."""
+        one = self.nest.mode == "row" and len(self.nest.reduced) == 1
+        return one and bool(job.reductions) and not job.scans
+
+    def _shares(self, job: Work, flush: list[str]) -> None:
+        """Several elements of a row at once, each with an accumulator of its own."""
+        several, across, end = self.sums.several, self.threads.across, self.nest.lanes.name
+        element = self._element(job, self._define, self._store)
+        start = f"c{job.number}"
+        self.lines += [
+            f"long {start} = lane;",
+            f"for (; {start} + {(several - 1) * across} < {end}; {start} += {several * across}) {{",
+            "#pragma unroll",
+            f"for (int u = 0; u < {several}; ++u) {{",
+            f"const long c = {start} + u * {across};",
+            *element,
+            "}",
+            *flush,
+            "}",
+            f"for (long c = {start}; c < {end}; c += {across}) {{",
+            "const int u = 0;",
+            *element,
+            "}",
+        ]
 
     def _fold(self, v: Value) -> None:
         name = self.names[id(v)]
@@ -178,7 +198,9 @@ class PhaseKernel:
         self, job: Work, define: Callable[[Value], str], store: Callable[[int], str]
     ) -> list[str]:
         """What is done with one element."""
-        out = [define(v) for v in job.values]
+        out: list[str] = []
+        for v in job.values:
+            out += [define(v), *self._kept(job, v)]
         out += [self._accumulate(v) for v in job.reductions]
         for t in job.totals:
             name = f"p_{self.names[id(t)]}"
@@ -187,7 +209,18 @@ class PhaseKernel:
             )
         return out + [store(k) for k in job.stores]
 
+    def _kept(self, job: Work, value: Value) -> list[str]:
+        """Lays the value by, or nothing."""
+        if id(value) not in self.buffers or job.read(value):
+            return []
+        place = self.nest.stores[self.buffers[id(value)]]
+        return [f"if (live) {self.scalars.store(place, self.names[id(value)])}"]
+
     def _define(self, value: Value) -> str:
+        at = self.passes.at[id(value)]
+        if id(value) in self.buffers and at < self.number:
+            where, _ = address.address(self.nest, self.nest.stores[self.buffers[id(value)]])
+            return f"const V {self.names[id(value)]} = *({where});"
         return self.scalars.define(value)
 
     def _store(self, k: int) -> str:
@@ -195,14 +228,11 @@ class PhaseKernel:
         return f"if (live) {self.scalars.store(self.nest.stores[k], name)}"
 
     def _accumulate(self, v: Value) -> str:
-        name, x = self.names[id(v)], self.scalars.ref(v.args[0])
-        if not v.text.startswith("arg"):
-            return f"{name} = {STEP[v.text].format(name, x)};"
-        if len(self.nest.reduced) != 1:
-            raise UncoveredError("has no template for an index over several axes")
-        at = f"(int)i_{self.nest.reduced[0].name}" if self.nest.mode == "column" else "(int)c"
-        wins = f"{first(v.text)}({x}, {at}, {name}, w_{name})"
-        return f"if ({wins}) {{ {name} = {x}; w_{name} = {at}; }}"
+        x, at = self.scalars.ref(v.args[0]), ""
+        if v.text.startswith("arg"):
+            reduced = [g.name for g in self.nest.reduced]
+            at = position(reduced, column=self.nest.mode == "column")
+        return self.sums.step(v, x, at)
 
     # -- scans --------------------------------------------------------------------------------
 
@@ -228,31 +258,20 @@ class PhaseKernel:
             *self._element(job, self._row_scan, self._store_on), "}",
         ]  # fmt: skip
 
-    def _column_scan(self, value: Value) -> str:
-        if value.op != "scan":
-            return self._define(value)
-        name, x = self.names[id(value)], self.scalars.ref(value.args[0])
-        sign = "*" if value.text.endswith("prod") else "+"
-        return f"c_{name} = c_{name} {sign} {x}; const V {name} = c_{name};"
-
     def _row_scan(self, value: Value) -> str:
-        name = self.names[id(value)]
         if value.op == "load":
+            name = self.names[id(value)]
             return f"const {lane_type(value)} {name} = on ? {self.scalars.load(value)} : 0;"
         if value.op != "scan":
             return self._define(value)
-        x, across = self.scalars.ref(value.args[0]), self.threads.across
-        sign = "*" if value.text.endswith("prod") else "+"
         self.folds.array("s0_V", "V", self.threads.threads)
-        return "\n".join([
-            f"V {name} = on ? {x} : {one(value)};",
-            f"s0_V[TID] = {name}; SYNC;",
-            f"for (int d = 1; d < {across}; d <<= 1) {{",
-            f"const V o = lane >= d ? s0_V[TID - d] : {one(value)}; SYNC;",
-            f"{name} = {name} {sign} o; s0_V[TID] = {name}; SYNC;", "}",
-            f"const V l_{name} = s0_V[TID - lane + {across - 1}]; SYNC;",
-            f"{name} = {name} {sign} c_{name}; c_{name} = c_{name} {sign} l_{name};",
-        ])  # fmt: skip
+        x = self.scalars.ref(value.args[0])
+        return along_row(value, self.names[id(value)], x, self.threads.across)
+
+    def _column_scan(self, value: Value) -> str:
+        if value.op != "scan":
+            return self._define(value)
+        return down_column(value, self.names[id(value)], self.scalars.ref(value.args[0]))
 
     def _store_on(self, k: int) -> str:
         name = self.scalars.ref(self.nest.outputs[k])
@@ -291,18 +310,3 @@ class PhaseKernel:
                 [Variable(kind="V", name=name)], combined(total.text, name)
             )
             self.lines.append(f"if (TID == 0) part[{k} * BLOCKS + BLOCK] = {name};")
-
-
-def combined(how: str, name: str) -> str:
-    """The statement that takes another thread's value in."""
-    return f"{name} = {STEP[how].format(name, f'o_{name}')};"
-
-
-def first(how: str) -> str:
-    """The prelude's function that compares an extreme and its place with another."""
-    return "first_max" if how == "argmax" else "first_min"
-
-
-def one(scan: Value) -> str:
-    """What a scan begins with."""
-    return "1.0f" if scan.text.endswith("prod") else "0.0f"

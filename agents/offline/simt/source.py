@@ -8,10 +8,11 @@ from agents.offline.expressions import START, STEP, numbers, pointers
 from agents.offline.nest import Nest
 from agents.offline.passes import Phase, phases
 from agents.offline.program import Value
+from agents.offline.simt.accumulators import combined
 from agents.offline.simt.dialect import Dialect
 from agents.offline.simt.expressions import Scalars
 from agents.offline.simt.fold import Folds, Variable
-from agents.offline.simt.kernel import PhaseKernel, combined
+from agents.offline.simt.kernel import PhaseKernel
 from agents.offline.simt.threads import Threads, grid
 
 FINISH = 256

@@ -18,6 +18,10 @@ class Threads:
     """Neighbouring floats that a thread reads at once: 4 or 1."""
     items: int = 4
     """Such reads of a thread where nothing is reduced."""
+    several: int = 1
+    """Accumulators of a thread along a row."""
+    keep: bool = False
+    """Costly values of a row stay in the output's memory between passes."""
 
     @property
     def beside(self) -> int:
@@ -50,7 +54,9 @@ def place(nest: Nest, threads: Threads) -> list[str]:
     outer = [g for g in nest.kept if g is not nest.lanes]
     rows = " * ".join(g.name for g in outer) or "1"
     lanes, across = nest.lanes.name, threads.across
-    out = [f"const int lane = TID % {across}, beside = TID / {across};", "long rest = BLOCK;"]
+    split = across != threads.threads  # else the compiler would not see that lanes are neighbours
+    lane, beside = (f"TID % {across}", f"TID / {across}") if split else ("TID", "0")
+    out = [f"const int lane = {lane};", f"int beside = {beside};", "long rest = BLOCK;"]
     if nest.mode == "column":
         out += [
             f"const long tiles = ({lanes} + {across - 1}) / {across};",
