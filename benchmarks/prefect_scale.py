@@ -15,6 +15,7 @@ runs in a process of its own. A line of JSON an engine:
     mb_by_tenth     its size after each tenth of the pairs: flat when nothing piles up
     s_by_tenth      seconds of each tenth of the pairs: equal when time is linear
     share           (both engines) Prefect's part of the wall time: 1 - local / prefect
+    cpu_s, server_cpu_s   processor time of controller and Prefect server, without the database's
     load            of the machine before, one minute's average
 
 PostgreSQL is started in a folder of its own from the programs of Debian's package (as the user
@@ -38,6 +39,7 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from data import views
+from tasks import served
 from tests.simulated.servers import model, postgresql, prefect_server
 
 if TYPE_CHECKING:
@@ -98,14 +100,23 @@ def measured(
     row |= recorded(runs)
     if engine == "prefect":
         row |= asyncio.run(drained(more["PREFECT_API_URL"], row))
+        row["server_cpu_s"] = round(server_cpu_s(root), 1)
     return row
+
+
+def server_cpu_s(root: Path) -> float:
+    """Processor time of the Prefect server so far; the database's is not in it."""
+    known = served.recorded(root)
+    assert known is not None
+    fields = Path(f"/proc/{known.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def database_of(asked: str, root: Path) -> Iterator[str]:
     """The URL that the server is given."""
     if asked == "postgresql":
-        with postgresql(root / "database") as url:
+        with postgresql() as url:
             yield url
     elif asked == "sqlite":
         yield f"sqlite+aiosqlite:///{root / 'prefect.db'}"

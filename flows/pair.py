@@ -1,5 +1,6 @@
 """One pair as a Prefect flow: a task run for each iteration, artifacts for people."""
 
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from uuid import UUID
@@ -25,6 +26,9 @@ from tasks.progress import listener
 FINE_PAIRS = 1000
 """Campaigns above have no task run a step and no bar: 30 task runs/s are all that one server
 records (PREFECT.md, section 1), and its list of a run is slow above 2,000."""
+SHOWN_EVERY_S = 10.0
+"""A move of the bar costs the server 10 to 20 ms: steps of a second would cost it a tenth of a core
+for each pair in work."""
 HELD_S = 120.0
 """A slot of a device's limit comes back so long after its holder was killed. The limit is for
 people (who works, who waits) and made by `kforge bootstrap`; the lock file is what decides."""
@@ -57,7 +61,8 @@ async def step(work: Callable[[], Awaitable[Iteration | None]]) -> Iteration | N
 
 
 def _in_tasks(bar: UUID | None) -> Iterate:
-    """The loop's step as a task run of its own, followed by a look at the progress bar."""
+    """The loop's step as a task run of its own, followed now and then by a move of the bar."""
+    shown_s = -SHOWN_EVERY_S
 
     async def iterate(
         subject: Pair, admission: Admission, stages: Stages, move: Move, history: History
@@ -67,8 +72,10 @@ def _in_tasks(bar: UUID | None) -> Iterate:
 
         run_name = f"{move.step} {move.mode} {move.lineage}".strip()
         iteration = await step.with_options(task_run_name=run_name)(work)
-        if iteration is not None:
+        nonlocal shown_s
+        if iteration is not None and time.monotonic() - shown_s >= SHOWN_EVERY_S:
             await _advance(bar, (*history, iteration), subject.settings.steps)
+            shown_s = time.monotonic()
         return iteration
 
     return iterate

@@ -46,7 +46,7 @@ class Site:
 
     def __init__(self, folder: Path, endpoint: str) -> None:
         self.folder, self.runs = folder, folder / "runs"
-        self.database = Postgresql(folder / "database")
+        self.database = Postgresql()
         self.database.start()
         (folder / "server").mkdir()
         self.server = PrefectServer(folder / "server", self.database.url)
@@ -91,9 +91,9 @@ class Site:
 
     def tend(self) -> None:
         """What a supervisor does: starts again whatever is dead."""
-        if self.database.process is None:
+        if not self.database.alive:
             self.database.start()
-        if self.server.process is None:
+        if not self.server.alive:
             self.server.start()
         if self.worker is None or self.worker.poll() is not None:
             with (self.folder / "worker.log").open("ab") as out:
@@ -130,9 +130,12 @@ class Site:
         """Ends everything; what was left over is killed and told."""
         if self.worker is not None:
             self.worker.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.worker.wait(30)
+            self.worker.kill()
             self.worker.wait()
         self.server.kill(signal.SIGTERM)
-        self.database.kill(signal.SIGINT)
+        self.database.close()
 
 
 def alive(pid: int, mark: str) -> bool:

@@ -1,6 +1,5 @@
 """Deployments, pools and automations on a real server, and a worker that does what they say."""
 
-import asyncio
 import json
 import os
 import signal
@@ -17,6 +16,7 @@ import pytest
 
 from data import views
 from tasks import served
+from tests.flows.api import ask, until
 
 pytestmark = [pytest.mark.prefect, pytest.mark.timeout(900)]
 
@@ -66,19 +66,6 @@ def client_url(runs: Path) -> str:
     known = served.recorded(runs)
     assert known is not None
     return known.url
-
-
-def ask(url: str, path: str, body: dict[str, Any] | None = None, method: str = "POST") -> Any:
-    """The API's answer; the server of a ledger folder wants a token for writing."""
-    from prefect.client.orchestration import PrefectClient
-
-    async def asked() -> Any:
-        async with PrefectClient(url) as client:
-            answer = await client._client.request(method, path, json=body)
-            answer.raise_for_status()
-            return answer.json() if answer.content else None
-
-    return asyncio.run(asked())
 
 
 def test_twice_is_once(deployed: Path, client_url: str) -> None:
@@ -185,16 +172,6 @@ def get_init_inputs(): return []
 """
 
 
-def until(what: str, look: Any, seconds: float) -> Any:
-    """The first answer that is not empty."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := look():
-            return found
-        time.sleep(1.0)
-    raise AssertionError(f"{what} did not come within {seconds:.0f} s")
-
-
 @pytest.mark.e2e
 def test_a_worker_runs_a_scheduled_campaign(
     deployed: Path, client_url: str, tmp_path: Path
@@ -216,7 +193,7 @@ def test_a_worker_runs_a_scheduled_campaign(
     soon["schedule"]["anchor_date"] = time.strftime(  # type: ignore[index]
         "%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 20)
     )
-    (made,) = ask(client_url, f"/deployments/{nightly}/schedules", [soon])  # type: ignore[arg-type]
+    (made,) = ask(client_url, f"/deployments/{nightly}/schedules", [soon])
     try:
         with worker(deployed) as log:
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,12 +49,17 @@ def listening(port: int, patience_s: float) -> None:
     """Waits until something listens on the loopback."""
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            probe.settimeout(1.0)
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+        if answers(port):
+            return
         time.sleep(0.1)
     raise TimeoutError(f"nothing listens on port {port}")
+
+
+def answers(port: int) -> bool:
+    """Whether something listens on the loopback."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def have_postgresql() -> bool:
@@ -77,12 +83,13 @@ needs_postgresql = pytest.mark.skipif(
 class Postgresql:
     """A database cluster of its own, on the loopback; may be killed and started again."""
 
-    def __init__(self, folder: Path) -> None:
-        self.data, self.port, self.log = folder / "data", free_port(), folder / "log"
-        folder.mkdir(parents=True)
+    def __init__(self) -> None:
+        # Not below pytest's folder, which each session closes to other users anew.
+        self.folder = Path(tempfile.mkdtemp(prefix="kforge-postgresql-"))
+        self.data, self.port, self.log = self.folder / "data", free_port(), self.folder / "log"
         if (user := _user()) is not None:
-            shutil.chown(folder, user)
-            for above in (folder.parent, *folder.parent.parents):
+            shutil.chown(self.folder, user)
+            for above in self.folder.parents:
                 if above.stat().st_uid == 0 and above != Path("/"):
                     above.chmod(above.stat().st_mode | 0o011)
         self._run("initdb", "-D", str(self.data), "-A", "trust", "-U", "kforge", "--no-sync")
@@ -93,7 +100,25 @@ class Postgresql:
         return f"postgresql+asyncpg://kforge@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
-        """Starts it and waits until it listens."""
+        """Starts it and waits until it listens.
+
+        After a kill the processes of the former one may hold its memory for a moment: once more.
+        """
+        deadline = time.monotonic() + 60.0
+        while time.monotonic() < deadline:
+            self._spawn()
+            while self.alive and time.monotonic() < deadline:
+                if answers(self.port):
+                    return
+                time.sleep(0.2)
+            time.sleep(0.5)
+        raise TimeoutError(self.log.read_text()[-2000:])
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def _spawn(self) -> None:
         settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
         words = [w for k, v in settings.items() for w in ("-c", f"{k}={v}")]
         command = [str(BINARIES[-1] / "postgres"), "-D", str(self.data), "-p", str(self.port)]
@@ -106,7 +131,6 @@ class Postgresql:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        listening(self.port, 60.0)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Ends the postmaster; its children end when they notice."""
@@ -114,6 +138,11 @@ class Postgresql:
             self.process.send_signal(number)
             self.process.wait()
             self.process = None
+
+    def close(self) -> None:
+        """Ends it and removes its folder."""
+        self.kill(signal.SIGINT)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, program: str, *words: str) -> None:
         subprocess.run(
@@ -126,14 +155,14 @@ class Postgresql:
 
 
 @contextmanager
-def postgresql(folder: Path) -> Iterator[str]:
+def postgresql() -> Iterator[str]:
     """The URL of a fresh database."""
-    database = Postgresql(folder)
-    database.start()
+    database = Postgresql()
     try:
+        database.start()
         yield database.url
     finally:
-        database.kill(signal.SIGINT)
+        database.close()
 
 
 @contextmanager
@@ -161,6 +190,10 @@ class PrefectServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/api"
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
 
     def start(self, patience_s: float = 180.0) -> None:
         """Starts it and waits until it answers."""
