@@ -108,13 +108,15 @@ function later(title, make, open = false) {
   return box;
 }
 
-function kernels(step, known, sources) {
+const FEW = 12; // steps whose changes are all shown at once; of more, each is a press away
+
+function kernels(step, known, sources, open) {
   if (missing(step.source)) return [];
   const parent = (step.parent_ids || []).map((id) => known.get(id)).find(Boolean);
   const whole = later("Kernel", () => listing(sources[step.source]), false);
   if (step.mode === "confirm") return [el("p", { class: "note" }, "The winner's kernel once more, with new secret inputs."), whole];
   if (!parent || parent.source === step.source) return [whole];
-  return [later(`Change to the kernel of step ${parent.step}`, () => difference(sources[parent.source], sources[step.source]), true), whole];
+  return [later(`Change to the kernel of step ${parent.step}`, () => difference(sources[parent.source], sources[step.source]), open), whole];
 }
 
 function stepView(step, known, found) {
@@ -127,7 +129,7 @@ function stepView(step, known, found) {
     advised(step),
     facts(step),
     timesTable(step),
-    kernels(step, known, found.sources),
+    kernels(step, known, found.sources, found.steps.length <= FEW),
     environment ? later("Environment", () => el("dl", {}, Object.entries(environment).map(([name, value]) => fact(name, String(value))))) : "",
   );
 }

@@ -79,6 +79,12 @@ class Page:
             assert time.monotonic() < end, f"never true: {claim}; {self.complaints}"
             time.sleep(0.01)
 
+    def busy_s(self) -> float:
+        """Seconds that the page's thread has worked, once `Performance` is enabled."""
+        metrics = self.tell("Performance.getMetrics")["metrics"]
+        (found,) = (m["value"] for m in metrics if m["name"] == "TaskDuration")
+        return float(found)
+
     def press(self, key: str) -> None:
         """A key such as `Tab`, `Enter` or `ArrowRight`, where the focus is."""
         codes = {"Tab": 9, "Enter": 13, "ArrowRight": 39, "ArrowDown": 40}
