@@ -141,12 +141,12 @@ def test_a_story_tells_steps_advice_and_change(page: browser.Page) -> None:
     """From the table by a link; the change is coloured by line and by word."""
     page.run(LINK.format("operator_4"))
     page.until("document.querySelectorAll('#story .steps > li').length === 4")
-    text = page.run("document.querySelector('#story').innerText")
+    text = page.run("document.querySelector('#story').textContent")
     assert "write results past the caches" in text
     assert "predicted 1.20" in text
     for kind in ("taken", "added"):
         lines = page.run(
-            f"[...document.querySelectorAll('#step-1 .{kind}')].map((l) => l.innerText)"
+            f"[...document.querySelectorAll('#step-1 .{kind}')].map((l) => l.textContent)"
         )
         assert len(lines) == 1
         assert f"// step {int(kind == 'added')} on" in lines[0]
@@ -164,8 +164,8 @@ def test_hostile_names_are_text(page: browser.Page) -> None:
     page.until("document.querySelectorAll('#story .code').length === 1")
     assert page.run("document.querySelectorAll('img, main script').length") == 0
     shown = ledgers.HOSTILE.replace("\u202e", "⟨U+202E⟩")
-    assert shown in page.run("document.querySelector('#story .code').innerText")
-    assert "\u202e" not in page.run("document.body.innerText")
+    assert shown in page.run("document.querySelector('#story .code').textContent")
+    assert "\u202e" not in page.run("document.body.textContent")
 
 
 def test_a_request_that_is_tried_is_refused(tab: browser.Page, address: str) -> None:
@@ -201,7 +201,7 @@ def test_a_screen_reader_finds_its_way(page: browser.Page) -> None:
     page.until("document.querySelectorAll('#story li').length > 0")
     nameless = (
         "[...document.querySelectorAll('button, select, input, a, [role=img], [role=region]')]"
-        ".filter((n) => !(n.getAttribute('aria-label') || n.innerText || n.closest('label')))"
+        ".filter((n) => !(n.getAttribute('aria-label') || n.textContent || n.closest('label')))"
         ".map((n) => n.outerHTML)"
     )
     assert page.run(nameless) == []
