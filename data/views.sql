@@ -29,19 +29,23 @@ CREATE VIEW iterations AS
 
 -- The latest confirming run of each kernel: a later look replaces an earlier one, for better or
 -- worse. So a kernel that a re-qualification refuses gives its place to the next one.
-CREATE VIEW confirmed AS
-    SELECT * FROM iterations
+CREATE VIEW stored.confirmed AS
+    SELECT * FROM stored.steps
     WHERE mode = 'confirm' AND execution = 'hardware' AND candidate_id IS NOT NULL
     QUALIFY row_number() OVER (
         PARTITION BY operator_hash, device, contract, candidate_id
         ORDER BY ended_at DESC NULLS LAST, iteration_id
     ) = 1;
 
+CREATE VIEW confirmed AS
+    SELECT c.* REPLACE (coalesce(c.source, t.text) AS source)
+    FROM stored.confirmed c LEFT JOIN texts t ON t.text_id = c.source_id;
+
 -- `stored.steps` and `stored.best` are these two views without their texts. Questions ask them, as
 -- DuckDB does not leave the join out of a larger one.
 CREATE VIEW stored.best AS
-    SELECT * FROM stored.steps
-    WHERE mode = 'confirm' AND verdict IN ('CORRECT', 'FASTER') AND execution = 'hardware'
+    SELECT * FROM stored.confirmed
+    WHERE verdict IN ('CORRECT', 'FASTER')
     QUALIFY row_number() OVER (
         PARTITION BY operator_hash, device, contract
         ORDER BY speedup_low DESC NULLS LAST, ended_at DESC NULLS LAST, iteration_id

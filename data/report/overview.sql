@@ -3,4 +3,4 @@ SELECT count(*) AS steps, count(DISTINCT run_id) AS runs, count(DISTINCT operato
     count(DISTINCT device) AS devices,
     count(DISTINCT device) FILTER (execution = 'hardware') AS timed_devices,
     count(DISTINCT model) AS models, min(started_at) AS began, max(ended_at) AS ended
-FROM iterations;
+FROM stored.steps;

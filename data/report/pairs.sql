@@ -3,7 +3,7 @@ WITH ranked AS (
     SELECT *, 1000000 * CASE WHEN mode = 'confirm' THEN 3
         WHEN verdict IN ('CORRECT', 'FASTER') THEN 2
         WHEN verdict = 'UNVERIFIED' THEN 1 ELSE 0 END + step AS place
-    FROM iterations
+    FROM stored.steps
 ), ended AS (
     SELECT run_id, operator_hash, device, contract,
         any_value(operator) AS operator, any_value(family) AS family, any_value(vendor) AS vendor,
@@ -23,6 +23,6 @@ SELECT run_id, operator_hash, operator, device, contract, family, vendor, execut
     last.needs_review AS needs_review, last.language AS language,
     last.agent_kind AS agent_kind, last.model AS model,
     best.run_id IS NOT NULL AS champion, ended.ended_at AS ended_at
-FROM ended LEFT JOIN (SELECT run_id, operator_hash, device, contract FROM best) best
+FROM ended LEFT JOIN (SELECT run_id, operator_hash, device, contract FROM stored.best) best
     USING (run_id, operator_hash, device, contract)
 ORDER BY champion DESC, ended_at DESC NULLS LAST, run_id, operator_hash, device, contract;

@@ -16,9 +16,11 @@ _LATEST = (
     "SELECT run_id FROM iterations GROUP BY run_id ORDER BY max(ended_at) DESC NULLS LAST, run_id"
 )
 _NARROW = (
-    "ALTER VIEW {0} RENAME TO all_{0}",
-    "CREATE VIEW {0} AS FROM all_{0} WHERE run_id = getvariable('run')",
+    "ALTER {kind} stored.{name} RENAME TO all_{name}",
+    "CREATE VIEW stored.{name} AS FROM stored.all_{name} WHERE run_id = getvariable('run')",
 )
+"""Below all views, which name what they rest on and so rest on the narrower one."""
+_IS_VIEW = "SELECT * FROM duckdb_views() WHERE schema_name = 'stored' AND view_name = $1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,8 @@ def scope(root: Path, run: str | None) -> Scope:
         more = f" and {len(known) - 5} more" if len(known) > 5 else ""
         raise MisuseError(f"no run {run!r} in {address(root)}; known, latest first: {listed}{more}")
     connection.execute("SET VARIABLE run = $1", [run_id])
-    for view in ("iterations", "llm_calls"):
+    for name in ("iterations", "llm_calls"):
+        kind = "VIEW" if connection.execute(_IS_VIEW, [name]).fetchall() else "TABLE"
         for statement in _NARROW:
-            connection.execute(statement.format(view))
+            connection.execute(statement.format(kind=kind, name=name))
     return replace(whole, run_id=run_id)

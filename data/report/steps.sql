@@ -8,5 +8,5 @@ SELECT i.run_id, i.operator_hash, i.device, i.contract, iteration_id, lineage, s
     CASE WHEN json_valid(record) THEN json_extract(record, '$.profile.metrics')::VARCHAR END
         AS profile,
     started_at, ended_at
-FROM iterations i SEMI JOIN lot USING (run_id, operator_hash, device, contract)
+FROM stored.steps i SEMI JOIN lot USING (run_id, operator_hash, device, contract)
 ORDER BY i.run_id, i.operator_hash, i.device, i.contract, step, lineage;

@@ -126,3 +126,19 @@ def test_a_technique_tried_often_on_one_operator_counts_once(tmp_path: Path) -> 
     assert (strict["helped"], strict["hurt"]) == (1, 1)
     assert strict["mean_gain"] == pytest.approx(1.0)
     assert (of_half["operators"], of_half["mean_gain"]) == (1, pytest.approx(7.0))
+
+
+def test_a_kernel_that_a_later_look_refuses_is_no_champion(tmp_path: Path) -> None:
+    """Its place goes to the next one, in every question."""
+    first, second = (
+        Candidate(source=f"# {n}", language="cpp", agent_kind="offline", agent_name="map")
+        for n in range(2)
+    )
+    looks = [
+        confirmed(0, 3.0, candidate=first),
+        confirmed(1, 2.0, candidate=second),
+        confirmed(2, 3.0, candidate=first, verdict=Verdict.WRONG, speedup=None, run=None),
+    ]
+    (found,) = answers(tmp_path, "speedups", *looks)
+    assert found["largest_speedup"] == 2.0
+    assert query(tmp_path, "SELECT speedup FROM best").to_pylist() == [{"speedup": 2.0}]
