@@ -6,6 +6,7 @@
     ├── MisuseError        what was asked cannot be meant: exit code 2
     │   └── OperatorError  a file that is no operator, a suite without operators
     ├── MachineError       the world's fault: host, tool, disk, lease; retried where it may pass
+    ├── LimitError     a campaign's hours, device minutes or tokens are used up
     ├── StandingError  accepted kernels lost their standing when they were looked at again
     ├── LedgerError        the ledger cannot be read or written
     └── ModelError         the language model's side: transport, refusal of the key, garbage
@@ -37,6 +38,10 @@ class MachineError(KForgeError):
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)
         self.retryable = retryable
+
+
+class LimitError(KForgeError):
+    """A campaign has taken what it may; it can go on another time."""
 
 
 class StandingError(KForgeError):

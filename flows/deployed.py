@@ -5,6 +5,7 @@ Their names, numbers and menus become a campaign here; the pairs are subflows of
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from prefect import flow
 from prefect.artifacts import (
@@ -12,11 +13,14 @@ from prefect.artifacts import (
     acreate_markdown_artifact,
     acreate_table_artifact,
 )
+from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
+from prefect.states import Completed
 
 import tasks.requalify
 from data import mirror
+from data.errors import LimitError
 from data.records import Policy
 from data.report.page import Report, write
 from flows.port import ported
@@ -25,11 +29,30 @@ from tasks import pages
 from tasks.asked import Asked
 from tasks.campaign import PairResult
 from tasks.devices import find
-from tasks.forms import Agents, Device, Devices, Operator, Operators, Parallel, Steps, form
+from tasks.forms import (
+    Agents,
+    Amount,
+    Device,
+    Devices,
+    Operator,
+    Operators,
+    Parallel,
+    Steps,
+    Tokens,
+    form,
+)
 from tasks.nights import tonight
 from tasks.onboarding import first_look, first_operators
 from tasks.requalify import Terms, today
 from tasks.standing import Place, rows
+
+
+async def _within_limits(asked: Asked) -> list[PairResult] | State[Any]:
+    """The results; a campaign that has taken what it may is done for tonight, and says so."""
+    try:
+        return await ported(tonight(asked))
+    except LimitError as error:
+        return Completed(name="Stopped early", message=str(error))
 
 
 def _named() -> str:
@@ -58,9 +81,13 @@ async def port_suite(  # noqa: PLR0913  (a form has one field a parameter)
     model: str | None = None,
     api_base: str | None = None,
     epoch: str = "night",
+    hours: Amount = None,
+    device_minutes: Amount = None,
+    tokens: Tokens = None,
+    campaign_usd: Amount = None,
     parallel: Parallel = 2,
     runs: str = "runs",
-) -> list[PairResult]:
+) -> list[PairResult] | State[Any]:
     """Every operator of a suite on the devices; of ours when no suite is named."""
     asked = Asked(
         devices=tuple(devices),
@@ -71,10 +98,14 @@ async def port_suite(  # noqa: PLR0913  (a form has one field a parameter)
         model=model,
         api_base=api_base,
         epoch=epoch,
+        hours=hours,
+        device_minutes=device_minutes,
+        tokens=tokens,
+        campaign_usd=campaign_usd,
         parallel=parallel,
         runs=runs,
     )
-    return await ported(tonight(asked))
+    return await _within_limits(asked)
 
 
 @flow(name="port operators", flow_run_name=_named, persist_result=False)
@@ -89,9 +120,13 @@ async def port_operators(  # noqa: PLR0913  (a form has one field a parameter)
     model: str | None = None,
     api_base: str | None = None,
     epoch: str = "default",
+    hours: Amount = None,
+    device_minutes: Amount = None,
+    tokens: Tokens = None,
+    campaign_usd: Amount = None,
     parallel: Parallel = 2,
     runs: str = "runs",
-) -> list[PairResult]:
+) -> list[PairResult] | State[Any]:
     """Some of our operators on some devices."""
     asked = Asked(
         operators=tuple(operators),
@@ -102,10 +137,14 @@ async def port_operators(  # noqa: PLR0913  (a form has one field a parameter)
         model=model,
         api_base=api_base,
         epoch=epoch,
+        hours=hours,
+        device_minutes=device_minutes,
+        tokens=tokens,
+        campaign_usd=campaign_usd,
         parallel=parallel,
         runs=runs,
     )
-    return await ported(tonight(asked))
+    return await _within_limits(asked)
 
 
 @flow(name="port pair", flow_run_name=_named, persist_result=False)
@@ -121,7 +160,7 @@ async def port_pair(  # noqa: PLR0913  (a form has one field a parameter)
     api_base: str | None = None,
     epoch: str = "default",
     runs: str = "runs",
-) -> list[PairResult]:
+) -> list[PairResult] | State[Any]:
     """One operator on one device."""
     asked = Asked(
         operators=(operator,),
@@ -134,7 +173,7 @@ async def port_pair(  # noqa: PLR0913  (a form has one field a parameter)
         epoch=epoch,
         runs=runs,
     )
-    return await ported(tonight(asked))
+    return await _within_limits(asked)
 
 
 @flow(name="onboard", flow_run_name="onboard {device}", persist_result=False)
@@ -146,7 +185,7 @@ async def onboard(
     agents: Agents = "offline",
     model: str | None = None,
     runs: str = "runs",
-) -> list[PairResult]:
+) -> list[PairResult] | State[Any]:
     """A new chip: what it can do, whether it judges rightly, and one operator of each family."""
     (found,) = find((device,))
     folder = mirror.folder(runs).absolute()
@@ -161,7 +200,7 @@ async def onboard(
         epoch=f"onboard-{today()}",
         runs=runs,
     )
-    return await ported(tonight(asked))
+    return await _within_limits(asked)
 
 
 @flow(name="requalify", flow_run_name="requalify {devices} {epoch}", persist_result=False)

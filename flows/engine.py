@@ -49,6 +49,8 @@ def port(asked: Asked, engine: str, *, as_json: bool) -> int:
         _print(terminal, as_json=as_json)
         raise
     _print(terminal, as_json=as_json)
+    if left := campaign.meter.left():
+        terminal.say(left)
     return 0
 
 

@@ -54,7 +54,8 @@ async def ported(campaign: Campaign) -> list[PairResult]:
         return list(await run_all(campaign, one))
     finally:
         rows = pages.result_rows(done)
-        await told(acreate_table_artifact(rows, "speedups", pages.summary(done)))
+        said = "; ".join(filter(None, (pages.summary(done), campaign.meter.left())))
+        await told(acreate_table_artifact(rows, "speedups", said))
 
 
 def _give_up_at(starts: int) -> None:

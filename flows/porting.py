@@ -50,6 +50,15 @@ Compact = Annotated[
 Parallel = Annotated[
     int, Option(min=1, max=64, help="Pairs at a time; above 2 Prefect needs PostgreSQL.")
 ]
+Hours = Annotated[
+    float | None, Option(min=0, metavar="H", help="Of wall clock; then no new step begins.")
+]
+DeviceMinutes = Annotated[
+    float | None, Option(min=0, metavar="M", help="Of checking and timing, all pairs together.")
+]
+Tokens = Annotated[
+    int | None, Option(min=0, metavar="N", help="Of all prompts and replies together.")
+]
 Engine = Annotated[
     Literal["prefect", "local"], Option(help="Prefect flows, or this process alone.")
 ]
@@ -78,6 +87,9 @@ def port(  # noqa: PLR0913  (one parameter an option; `asked` reads them by name
     usd: Usd = None,
     campaign_usd: CampaignUsd = None,
     compact: Compact = False,
+    hours: Hours = None,
+    device_minutes: DeviceMinutes = None,
+    tokens: Tokens = None,
     parallel: Parallel = 2,
     engine: Engine = "prefect",
     dry_run: DryRun = False,

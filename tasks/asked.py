@@ -15,6 +15,7 @@ from targets.machines import inventory
 from tasks import devices
 from tasks.campaign import Campaign, identify
 from tasks.crew import Crew, CrewFile, read_crew
+from tasks.limits import Limits
 from tasks.served import PARALLEL
 
 AGENTS = ("offline", "llm")
@@ -45,6 +46,9 @@ class Asked:
     model: str | None = None
     api_base: str | None = None
     parallel: int = PARALLEL
+    hours: float | None = None
+    device_minutes: float | None = None
+    tokens: int | None = None
     crew: str | None = None
     """File with the rest of what the agents are told: `tasks/crew.py`."""
     calls: int | None = None
@@ -70,6 +74,7 @@ def compose(asked: Asked) -> Campaign:
         settings=_settings(asked, file.rails()),
         crew=file.complete(_crew(asked)),
         parallel=asked.parallel,
+        limits=Limits(hours=asked.hours, device_minutes=asked.device_minutes, tokens=asked.tokens),
     )
     _compilable(campaign)
     return identify(campaign)

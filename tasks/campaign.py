@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from tasks.claim import claimed
 from tasks.crew import Crew
 from tasks.environment import environment, version_of_the_method
 from tasks.generate import agents_for
+from tasks.limits import Limits, Meter, meter
 from tasks.machines import machine_for
 from tasks.placing import somewhere
 from tasks.record import record
@@ -57,7 +58,13 @@ class Campaign:
     settings: Settings
     crew: Crew
     parallel: int = PARALLEL
-    """Pairs at a time; no part of the identity: no number depends on it."""
+    """Pairs at a time; as the limits no part of the identity: no number depends on it."""
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def meter(self) -> Meter:
+        """What it has taken, one for all its pairs in this process."""
+        return meter(Path(self.runs), self.run_id, self.limits)
 
     def pairs(self) -> tuple[Pair, ...]:
         """Every operator on every device."""
@@ -199,6 +206,7 @@ async def _ported(
     """The whole history of the pair; machines and agents are reached only when a step is due."""
     if next_move(known, pair.settings) is None:
         return known
+    campaign.meter.check()
     ledger = Ledger(Path(campaign.runs))
     machine = machine_for(pair.device, Path(campaign.runs), scope=campaign.run_id)
     if isinstance(machine, SpoolMachine) and campaign.crew.kind == "offline":
@@ -211,7 +219,8 @@ async def _ported(
         stages = stages_for(workers, there, partial(record, ledger))
         history = ledger.history(pair.run_id, pair.operator.hash, pair.device.name)
         placed = replace(pair, device=device)
-        return await loop.port(placed, stages, history, _told(iterate, on_step))
+        told = _told(iterate, on_step, campaign.meter)
+        return await loop.port(placed, stages, history, told)
 
     return await somewhere(pair.device, Path(campaign.runs), ported)
 
@@ -232,8 +241,8 @@ def post_jobs(campaign: Campaign) -> None:
                 machine.pair(pair)
 
 
-def _told(iterate: Iterate, on_step: OnStep | None) -> Iterate:
-    """`iterate`, with each new row shown to whoever watches."""
+def _told(iterate: Iterate, on_step: OnStep | None, taken: Meter) -> Iterate:
+    """`iterate` within the campaign's limits, with each new row shown to whoever watches."""
 
     async def told(
         pair: Pair,
@@ -242,8 +251,10 @@ def _told(iterate: Iterate, on_step: OnStep | None) -> Iterate:
         move: Move,
         history: tuple[Iteration, ...],
     ) -> Iteration | None:
+        taken.check()
         iteration = await iterate(pair, admission, stages, move, history)
         if iteration is not None:
+            taken.count(iteration)
             _tell(on_step, iteration)
         return iteration
 

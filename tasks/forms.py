@@ -30,6 +30,10 @@ SAID = {
     "api_base": "An OpenAI-compatible endpoint, for the agents `llm`.",
     "epoch": "`night` goes on with the latest night that was cut, else starts today's; `date` is"
     " today in UTC; any other name is taken as it is. The same epoch resumes.",
+    "hours": "Of wall clock; then no new step begins, and the next night goes on.",
+    "device_minutes": "Of checking and timing, all pairs together.",
+    "tokens": "Of all prompts and replies together.",
+    "campaign_usd": "Dollars for all calls together; binds where a price is known.",
     "parallel": "Pairs at a time; more than 2 needs a Prefect server on PostgreSQL.",
     "runs": "Folder of the ledger on the worker's machine, or s3://BUCKET/PREFIX.",
     "out": "The page, on the worker's machine.",
@@ -48,6 +52,8 @@ Devices = Annotated[list[Device], Field(min_length=1)]
 Operators = Annotated[list[Operator], Field(min_length=1)]
 Agents = Literal["offline", "llm"]
 Steps = Annotated[int, Field(ge=1, le=MOST_STEPS)]
+Amount = Annotated[float, Field(ge=0)] | None
+Tokens = Annotated[int, Field(ge=0)] | None
 Parallel = Annotated[int, Field(ge=1, le=MOST_PARALLEL)]
 
 

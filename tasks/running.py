@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from data.errors import KForgeError, MachineError
+from data.errors import KForgeError, LimitError, MachineError
 from data.records import Pair
 from targets.machines.spool import Waiting
 from tasks.campaign import Campaign, PairResult, end, post_jobs, run_pair
 from tasks.machines import close_machines
 from tasks.progress import listener
+
+SHOWN = 20
+"""Names of pairs in a message."""
 
 One = Callable[[Pair], Awaitable[PairResult]]
 
@@ -30,6 +33,8 @@ async def run_all(campaign: Campaign, one: One) -> tuple[PairResult, ...]:
     failed = [(p, e) for p, e in zip(pairs, done, strict=True) if isinstance(e, BaseException)]
     if failed and all(isinstance(e, Waiting) for _, e in failed):
         raise Waiting(f"{len(failed)} of {len(pairs)} pairs wait: {failed[0][1]}")
+    if failed and all(isinstance(e, LimitError) for _, e in failed):
+        raise LimitError(_skipped(failed, len(pairs))) from failed[0][1]
     if failed:
         raise MachineError(_failures(failed, len(pairs))) from failed[0][1]
     end(campaign)
@@ -72,6 +77,16 @@ def _failures(failed: list[tuple[Pair, BaseException]], total: int) -> str:
     return (
         f"{len(failed)} of {total} pairs failed; {first.name}: {said(error)}{others};"
         " the same command goes on where they stopped"
+    )
+
+
+def _skipped(skipped: list[tuple[Pair, BaseException]], total: int) -> str:
+    names = [p.name for p, _ in skipped]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return (
+        f"{said(skipped[0][1])}: {total - len(names)} of {total} pairs ended;"
+        f" not done: {', '.join(names[:SHOWN])}{more};"
+        " the same command, or the next night, goes on where they stopped"
     )
 
 

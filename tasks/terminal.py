@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from data.errors import LimitError
 from data.records import Iteration, Pair
 from tasks import pages
 from tasks.campaign import PairResult
@@ -106,7 +107,8 @@ class Terminal:
 
     def failed(self, pair: Pair, error: BaseException) -> None:
         self._drop(pair.name)
-        self.say(f"{pair.name}: failed: {said(error)}")
+        what = "not done" if isinstance(error, LimitError) else "failed"
+        self.say(f"{pair.name}: {what}: {said(error)}")
 
     def _drop(self, name: str) -> None:
         """The bar of a pair that has ended gives way to its line."""
