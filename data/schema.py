@@ -101,7 +101,9 @@ ITERATIONS = Table(
         Column("verdict", TEXT, "", "Verdict on the candidate, or outcome of the pair"),
         Column("reason", TEXT, "", "One sentence why"),
         Column("needs_review", TRUTH, "", "Somebody should look before this is believed"),
-        Column("execution", TEXT, "", "hardware, emulated or none; speeds are hardware only"),
+        Column(
+            "execution", TEXT, "", "hardware, emulated, none, or imported; speeds are hardware only"
+        ),
         Column("baseline", TEXT, "", "What the speed-up is over; several, by shape, with ` / `"),
         Column(
             "speedup", REAL, "ratio", "Baseline time / candidate time, geometric mean of shapes"

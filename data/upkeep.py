@@ -1,5 +1,6 @@
 """What a person does with a whole ledger: look it through, take another one in, give it away."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,13 +78,46 @@ def export(root: Path, out: Path) -> None:
     require(root)
     if out.exists():
         raise MisuseError(f"{out} is there already; remove it or name another file")
+    _written(root, out, copied=True)
+
+
+def attach(root: Path, out: Path) -> None:
+    """Writes a small DuckDB file with views and questions that reads the volumes where they lie.
+
+    Rows that are in no volume are copied. An older file of this kind is replaced, no other one.
+    """
+    require(root)
+    if out.exists() and not _attached(out):
+        raise MisuseError(f"{out} is there and was not made by kforge ledger attach; name another")
+    fresh = out.with_name(f"{out.name}.{os.getpid()}.new")
+    try:
+        _written(root.resolve(), fresh, copied=False)
+        fresh.replace(out)
+    except OSError as error:
+        raise LedgerError(f"cannot write {out}: {error.strerror}; choose another file") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _written(root: Path, out: Path, *, copied: bool) -> None:
     rows = {t.name: files.read_folder(root, t, "") for t in TABLES.values()}
     gathered = {t.name: volumes.readable(root, t) for t in TABLES.values()}
     try:
-        views.over(rows, gathered, database=str(out)).close()
+        with views.over(rows, gathered, database=str(out), copied=copied) as connection:
+            if not copied:
+                connection.execute("CREATE TABLE stored.attached AS SELECT $1 AS root", [str(root)])
     except duckdb.IOException as error:
         said = str(error).partition("\n")[0]
         raise LedgerError(f"cannot write {out}: {said}; choose another file") from error
+
+
+def _attached(out: Path) -> bool:
+    """Whether `attach` made a file."""
+    try:
+        with duckdb.connect(str(out), read_only=True) as connection:
+            return bool(connection.sql("FROM stored.attached").fetchall())
+    except duckdb.Error:
+        return False
 
 
 def require(root: Path) -> None:

@@ -42,10 +42,12 @@ def over(
     tables: dict[str, pa.Table],
     gathered: dict[str, list[Path]] | None = None,
     database: str | None = None,
+    *,
+    copied: bool = False,
 ) -> duckdb.DuckDBPyConnection:
-    """A connection with the views over rows and volumes.
+    """A connection with the views over rows and volumes, in a file with a database.
 
-    Volumes are read in place; with a database all is copied into that file, questions too.
+    Volumes are read in place unless they are `copied`. A file has the questions too.
     """
     connection = duckdb.connect(database or ":memory:")
     connection.execute("SET parquet_metadata_cache = true")
@@ -53,7 +55,7 @@ def over(
     for name, rows in tables.items():
         connection.register("incoming", rows)
         paths = (gathered or {}).get(name, [])
-        _store(connection, TABLES[name], paths, database, alone=not rows.num_rows)
+        _store(connection, TABLES[name], paths, copied=copied, alone=not rows.num_rows)
         connection.unregister("incoming")
     connection.execute(DEFINITIONS.read_text(encoding="utf-8"))
     if not connection.sql("FROM stored.superseded LIMIT 1").fetchall():
@@ -67,8 +69,8 @@ def _store(
     connection: duckdb.DuckDBPyConnection,
     table: Table,
     paths: list[Path],
-    database: str | None,
     *,
+    copied: bool,
     alone: bool,
 ) -> None:
     """`stored.NAME` of the rows that are registered as `incoming` and of the volumes.
@@ -85,7 +87,7 @@ def _store(
     doubles = "" if alone else f" ANTI JOIN {source} USING ({', '.join(table.key)})"
     connection.execute(f"CREATE TABLE loose.{table.name} AS FROM incoming{doubles}")
     connection.execute(
-        f"CREATE {'TABLE' if database else 'VIEW'} {stored} AS SELECT {columns} FROM"  # noqa: S608 - names of ours
+        f"CREATE {'TABLE' if copied else 'VIEW'} {stored} AS SELECT {columns} FROM"  # noqa: S608 - names of ours
         f" (FROM loose.{table.name} UNION ALL BY NAME FROM {source})"
     )
 

@@ -23,6 +23,9 @@ CREATE VIEW texts AS SELECT text_id, any_value(text) AS text FROM stored.texts G
 CREATE VIEW stored.steps AS
     FROM stored.iterations ANTI JOIN stored.superseded USING (iteration_id);
 
+-- What this ledger's judge found; rows of other judges are in `iterations` alone.
+CREATE VIEW stored.judged AS FROM stored.steps WHERE execution <> 'imported';
+
 CREATE VIEW iterations AS
     SELECT i.* REPLACE (coalesce(i.source, t.text) AS source)
     FROM stored.steps i LEFT JOIN texts t ON t.text_id = i.source_id;
@@ -41,8 +44,8 @@ CREATE VIEW confirmed AS
     SELECT c.* REPLACE (coalesce(c.source, t.text) AS source)
     FROM stored.confirmed c LEFT JOIN texts t ON t.text_id = c.source_id;
 
--- `stored.steps` and `stored.best` are these two views without their texts. Questions ask them, as
--- DuckDB does not leave the join out of a larger one.
+-- `stored.confirmed` and `stored.best` lack their texts, as DuckDB does not leave the join out of a
+-- larger one. Questions ask these and `stored.judged`.
 CREATE VIEW stored.best AS
     SELECT * FROM stored.confirmed
     WHERE verdict IN ('CORRECT', 'FASTER')

@@ -298,6 +298,36 @@ def merge_ledger(
     return upkeep.merge(runs, other)
 
 
+@ledgers.command("import")
+def import_into_ledger(
+    folder: Annotated[
+        Path, Argument(metavar="DIR", help="A KernelBench run, several, or another ledger.")
+    ],
+    *,
+    suite: Annotated[
+        Path | None,
+        Option(metavar="PATH", help="The KernelBench checkout, for the operators' names."),
+    ] = None,
+    runs: Runs = RUNS,
+) -> int:
+    """Take results of other judges in; they stand apart from what was judged here."""
+    from flows import upkeep  # noqa: PLC0415
+
+    return upkeep.import_from(runs, folder, suite)
+
+
+@ledgers.command("attach")
+def attach_ledger(
+    out: Annotated[Path, Argument(metavar="OUT.duckdb", help="For any SQL tool or notebook.")],
+    *,
+    runs: Runs = RUNS,
+) -> None:
+    """Write a small DuckDB file with all views and questions, which reads the ledger in place."""
+    from flows import upkeep  # noqa: PLC0415
+
+    upkeep.attach(runs, out)
+
+
 @ledgers.command("export")
 def export_ledger(
     out: Annotated[Path, Argument(metavar="OUT.duckdb", help="For any SQL tool.")],

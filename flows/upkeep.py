@@ -5,7 +5,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from data import files, upkeep, volumes
+from data import files, imports, upkeep, volumes
+from data.operator import read_suite
 from flows.answers import print_table
 
 
@@ -48,3 +49,19 @@ def export(runs: Path, out: Path) -> None:
     """Prints where it is."""
     upkeep.export(runs, out)
     print(f"{out}: open it with any DuckDB tool; kforge query shows the same views")
+
+
+def attach(runs: Path, out: Path) -> None:
+    """Prints where it is."""
+    upkeep.attach(runs, out)
+    print(f"{out}: open it with any DuckDB tool while {runs} stays there; again for new rows")
+
+
+def import_from(runs: Path, folder: Path, suite: Path | None) -> int:
+    """Prints what was taken; 1 when a file of another ledger was refused."""
+    if (folder / "iterations").is_dir():
+        return merge(runs, folder)
+    operators = read_suite(suite) if suite else ()
+    done = imports.take_in(runs, folder, operators)
+    print(f"{runs}: {done.taken} kernels of {done.runs} runs, {done.known} were here already")
+    return 0

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from flows.cli import run
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 KFORGE = Path(sys.executable).with_name("kforge")
@@ -82,3 +84,30 @@ def test_every_link_leads_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def consoles(page: str) -> list[tuple[str, str]]:
+    """Each command of a page's consoles with the output that follows it."""
+    text = (ROOT / "docs" / page).read_text()
+    blocks = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return [(command, output) for command, output in blocks]
+
+
+@pytest.mark.parametrize(("command", "output"), consoles("questions.md"))
+def test_the_ten_answers_are_true(
+    command: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the page shows is what the ledger beside it answers."""
+    monkeypatch.chdir(ROOT)
+    assert run(shlex.split(command)[1:]) == 0
+    said = capsys.readouterr().out
+    assert [line.rstrip() for line in said.splitlines()] == output.splitlines()
+
+
+def test_there_are_ten_questions_and_their_ledger_is_sound(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No file of it is broken, no text is lost."""
+    assert len(consoles("questions.md")) == 10
+    assert run(["ledger", "check", "--runs", str(ROOT / "docs" / "examples" / "ledger")]) == 0
+    assert capsys.readouterr().err == ""

@@ -5,7 +5,7 @@ WITH advised AS (
     SELECT device, contract, predicted_gain, gain_over_parent,
         known ->> 'agent_kind' AS analyst,
         known ->> 'model' AS model
-    FROM (SELECT *, CASE WHEN json_valid(advice) THEN advice END AS known FROM stored.steps)
+    FROM (SELECT *, CASE WHEN json_valid(advice) THEN advice END AS known FROM stored.judged)
     WHERE predicted_gain > 0 AND execution = 'hardware' AND mode <> 'confirm'
 )
 SELECT device, contract, analyst, model,

@@ -5,7 +5,7 @@ WITH steps AS (
     SELECT operator_hash, device, contract, execution, verdict, ended_at,
         CASE WHEN verdict IN ('CORRECT', 'FASTER') THEN 2
             WHEN verdict = 'UNVERIFIED' THEN 1 ELSE 0 END AS rank
-    FROM stored.steps
+    FROM stored.judged
 ), furthest AS (
     SELECT operator_hash, device, contract, execution,
         arg_max(verdict, (rank, coalesce(ended_at, TIMESTAMP '1970-01-01'))) AS verdict

@@ -5,7 +5,7 @@ WITH confirmed AS (
     SELECT device, contract, operator_hash, candidate_id, speedup, ended_at,
         concat_ws(', ', environment ->> 'driver', environment ->> 'compiler',
             'torch ' || (environment ->> 'torch')) AS versions
-    FROM stored.steps
+    FROM stored.judged
     WHERE mode = 'confirm' AND verdict IN ('CORRECT', 'FASTER') AND speedup > 0
         AND execution = 'hardware'
 ), ordered AS (

@@ -4,7 +4,7 @@ WITH ends AS (
     SELECT device, language, coalesce(family, '(unknown)') AS family, verdict, operator_hash, reason,
         max(CASE WHEN verdict IN ('CORRECT', 'FASTER') THEN step END) OVER (
             PARTITION BY run_id, operator_hash, device, contract, lineage) > step AS mended
-    FROM stored.steps WHERE candidate_id IS NOT NULL AND mode <> 'confirm'
+    FROM stored.judged WHERE candidate_id IS NOT NULL AND mode <> 'confirm'
 )
 SELECT device, language, family, verdict,
     count(*) AS steps,

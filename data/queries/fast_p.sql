@@ -1,7 +1,7 @@
 -- What share of all operators tried has a confirmed kernel more than p times as fast (KernelBench)?
 -- An operator that ended without a candidate (NOT_ADMITTED, NOT_COVERED, ...) counts as not solved.
 WITH tried AS (
-    SELECT DISTINCT operator_hash, device, contract FROM stored.steps WHERE execution = 'hardware'
+    SELECT DISTINCT operator_hash, device, contract FROM stored.judged WHERE execution = 'hardware'
 )
 SELECT device, contract,
     count(*) AS operators,

@@ -2,7 +2,7 @@
 -- Medians are of the solved pairs alone; `pairs` counts those without one too.
 WITH steps AS (
     SELECT *, verdict IN ('CORRECT', 'FASTER') AND mode <> 'confirm' AS correct
-    FROM stored.steps WHERE mode <> 'admit' AND execution <> 'none'
+    FROM stored.judged WHERE mode <> 'admit' AND execution <> 'none'
 ), pairs AS (
     SELECT device, contract, arg_min(agent_kind, step) AS agent, arg_min(model, step) AS model,
         1 + min(step) FILTER (correct) AS steps,

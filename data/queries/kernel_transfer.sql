@@ -4,10 +4,10 @@
 -- alone. from_device is `given` for a kernel that came from outside the ledger.
 WITH homes AS (
     SELECT operator_hash, candidate_id AS reference, arg_min(device, ended_at) AS home
-    FROM stored.steps WHERE candidate_id IS NOT NULL
+    FROM stored.judged WHERE candidate_id IS NOT NULL
     GROUP BY operator_hash, candidate_id
 ), firsts AS (
-    SELECT * FROM stored.steps
+    SELECT * FROM stored.judged
     WHERE execution = 'hardware' AND candidate_id IS NOT NULL
     QUALIFY row_number() OVER (
         PARTITION BY run_id, operator_hash, device, contract ORDER BY step) = 1

@@ -6,7 +6,7 @@
 WITH RECURSIVE steps AS (
     SELECT run_id, operator_hash, device, contract, candidate_id, step, parent_ids[1] AS parent,
         speedup, gain_over_parent AS gain, techniques_added AS added
-    FROM stored.steps
+    FROM stored.judged
     WHERE mode <> 'confirm' AND execution = 'hardware' AND speedup > 0
 ), path AS (
     SELECT s.*, b.speedup AS total FROM stored.best b

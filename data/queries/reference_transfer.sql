@@ -6,7 +6,7 @@ WITH steps AS (
     SELECT run_id, operator_hash, device, contract, agent_kind, coalesce(model, '') AS model,
         verdict IN ('CORRECT', 'FASTER') AS correct, speedup, reference,
         row_number() OVER (PARTITION BY run_id, operator_hash, device, contract ORDER BY step) AS n
-    FROM stored.steps
+    FROM stored.judged
     WHERE execution = 'hardware' AND mode NOT IN ('confirm', 'admit')
 ), arms AS (
     SELECT run_id, operator_hash, device, contract,

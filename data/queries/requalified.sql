@@ -4,7 +4,7 @@ WITH looks AS (
         speedup_high, ended_at, run_id,
         lag(verdict) OVER kernel AS verdict_before, lag(speedup) OVER kernel AS speedup_before,
         lag(speedup_low) OVER kernel AS low_before
-    FROM stored.steps
+    FROM stored.judged
     WHERE mode = 'confirm' AND execution = 'hardware' AND candidate_id IS NOT NULL
     WINDOW kernel AS (
         PARTITION BY operator_hash, device, contract, candidate_id ORDER BY ended_at)

@@ -9,7 +9,7 @@ WITH operators AS (
         exp(avg(ln(gain_over_parent))) AS gain,
         min(gain_over_parent) AS worst,
         max(gain_over_parent) AS best
-    FROM stored.steps
+    FROM stored.judged
     WHERE len(techniques_added) = 1 AND len(parent_ids) > 0
         AND execution = 'hardware' AND mode <> 'confirm'
     GROUP BY ALL

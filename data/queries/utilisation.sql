@@ -6,6 +6,6 @@ SELECT device, run_id,
     sum(run_seconds) AS busy_seconds,
     sum(build_seconds) AS build_seconds,
     sum(run_seconds) / nullif(epoch(max(ended_at) - min(started_at)), 0) AS utilisation
-FROM stored.steps
+FROM stored.judged
 GROUP BY device, run_id
 ORDER BY device, min(started_at), run_id;

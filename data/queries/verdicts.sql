@@ -4,6 +4,6 @@ SELECT device, agent_kind, model, verdict,
     round(count(*) / sum(count(*)) OVER (PARTITION BY device, agent_kind, model), 3) AS share,
     count(DISTINCT operator_hash) AS operators,
     mode(reason) AS commonest_reason
-FROM stored.steps
+FROM stored.judged
 GROUP BY device, agent_kind, model, verdict
 ORDER BY device, agent_kind, model, steps DESC, verdict;
