@@ -5,7 +5,7 @@ WITH steps AS (
     SELECT run_id, coalesce(model, agent_name) AS author, operator_hash, device, verdict, mode,
         parse_status = 'ok' AND candidate_id IS NOT NULL AS parsed, coalesce(build_ok, false) AS built,
         verdict IN ('CORRECT', 'FASTER') AS correct, date_diff('second', started_at, ended_at) AS took
-    FROM iterations WHERE mode <> 'admit' AND agent_kind IS NOT NULL
+    FROM stored.judged WHERE mode <> 'admit' AND agent_kind IS NOT NULL
 ), counted AS (
     SELECT run_id, author,
         count(DISTINCT (operator_hash, device)) AS pairs,
