@@ -25,7 +25,9 @@ from data.records import (
     Proposal,
     Request,
     RunResult,
+    Strategy,
 )
+from data.tokens import essence
 from data.verdict import judge
 
 EXPLORE_PAIRS = 3
@@ -77,7 +79,8 @@ async def step(
     """One step from advice to verdict, put on record; None when nothing is left to try."""
     started = stages.now()
     request = Request(pair=pair, admission=admission, move=move, history=history)
-    if move.mode is Mode.OPTIMISE and request.parent is not None:
+    advised = move.mode is Mode.OPTIMISE and pair.settings.strategy is not Strategy.SINGLE
+    if advised and request.parent is not None:
         request = replace(request, profile=stages.profile(admission, request.parent))
         counsel = await stages.advise(request)
         if counsel.advice is None:
@@ -116,7 +119,7 @@ async def _examine(row: Iteration, request: Request, stages: Stages) -> Iteratio
         return row
     if objection := request.pair.settings.guardrails.objection(row.candidate.source):
         return replace(row, reason=objection)
-    twin = next((i for i in request.history if i.candidate_id == row.candidate_id), None)
+    twin = _twin(row.candidate, request.history)
     if twin is not None and row.move.mode is not Mode.CONFIRM:
         return repeated(row, twin)
     build = await stages.build(request.pair, row.candidate)
@@ -125,6 +128,13 @@ async def _examine(row: Iteration, request: Request, stages: Stages) -> Iteratio
     row = described(replace(row, build=build, run=run), request)
     row = judged(row, judge(row.contract, build, run))
     return replace(row, profile=stages.profile(request.admission, row)) if row.right else row
+
+
+def _twin(candidate: Candidate, history: History) -> Iteration | None:
+    """The step that judged the same kernel: layout, comments and docstrings make no other."""
+    wanted = essence(candidate.source)
+    known = (i for i in history if i.candidate and i.candidate.language == candidate.language)
+    return next((i for i in known if i.candidate and essence(i.candidate.source) == wanted), None)
 
 
 async def _kept(row: Iteration, stages: Stages) -> Iteration:

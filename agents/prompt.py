@@ -246,9 +246,9 @@ def _rough(value: float) -> str:
 def _hint(request: Request) -> str:
     """The move's own words, or those of its lineage (a, b, c, ... in turn)."""
     move = request.move
-    if len(move.hint) > 1:
+    if move.hint and move.hint != move.lineage:
         return move.hint
-    return HINTS[(ord(move.lineage[:1] or "a") - ord("a")) % len(HINTS)]
+    return HINTS[(ord(move.lineage[-1:] or "a") - ord("a")) % len(HINTS)]
 
 
 def _advice(request: Request) -> str:

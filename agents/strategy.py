@@ -1,18 +1,20 @@
 """What to do next, decided from the history alone: a run that was cut goes on where it stopped.
 
 Functional pass: first candidates, each mended a few times. The first right one gets one advice at
-once, then the other first candidates follow. Optimization pass: the two best lineages in turn.
-Where nothing is timed the pair ends with that one advice.
-Stop rules and their figures: DESIGN, section 5.
+once, then the other first candidates follow. Optimization pass: the two best lineages in turn; a
+plateau is left by one fresh start. Where nothing is timed the pair ends with that one advice.
+Stop rules and their figures: DESIGN, section 5; arms to compare with: `benchmarks/strategies.py`.
 """
 
-from data.records import Iteration, Mode, Move, Settings
+from data.records import Iteration, Mode, Move, Settings, Strategy
 
-LINEAGES = "abcdefgh"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 KEPT_LINEAGES = 2
 ENOUGH_HEADROOM = 1.10
 """Time over the roofline floor at which nothing is worth trying."""
 LEAST_GAIN = 1.02
+FRESH_STARTS = 1
+"""New first candidates after a plateau."""
 PATIENCE = 2
 """Rounds (one step for each kept lineage) without that gain."""
 CONFIRMATIONS = 3
@@ -39,9 +41,11 @@ def starts_from_kernel(source: str) -> bool:
 
 def _search(history: History, settings: Settings) -> Move | None:
     latest = history[-1]
+    if settings.strategy is Strategy.SAMPLING:
+        return _create(history, settings)
     if not latest.right and _fixes(history, latest.move.lineage) < settings.fixes:
         return _move(Mode.FIX, history, latest.move.lineage, latest)
-    if _may_open(history, settings):
+    if _may_open(history, settings) or _stuck(history, settings):
         return _create(history, settings)
     parent = _next_parent(history)
     if parent is None:
@@ -62,7 +66,17 @@ def _move(mode: Mode, history: History, lineage: str, parent: Iteration | None) 
 def _create(history: History, settings: Settings) -> Move:
     first = not history
     mode = Mode.TRANSLATE if first and settings.start else Mode.CREATE
-    return _move(mode, history, LINEAGES[_opened(history)], None)
+    return _move(mode, history, _lineage(_opened(history)), None)
+
+
+def _lineage(number: int) -> str:
+    """Its name: a to z, then aa, ab, ...
+
+    >>> _lineage(0), _lineage(27)
+    ('a', 'ab')
+    """
+    first, second = divmod(number, len(LETTERS))
+    return (LETTERS[first - 1] if first else "") + LETTERS[second]
 
 
 def _opened(history: History) -> int:
@@ -92,11 +106,22 @@ def _search_ended(history: History, settings: Settings) -> bool:
     best = best_of(history)
     if _confirming(history) or len(history) >= settings.steps:
         return True
+    if settings.strategy is Strategy.SAMPLING:
+        return best is not None and _close_to_floor(best)
     if best is not None and not best.device.timed:
         return any(i.move.mode is Mode.OPTIMISE for i in history)  # nothing tells which is faster
     if best is None:
         return not _may_mend(history, settings)
-    return _close_to_floor(best) or _plateau(history, settings)
+    if _close_to_floor(best):
+        return True
+    return _plateau(history, settings) and not _stuck(history, settings)
+
+
+def _stuck(history: History, settings: Settings) -> bool:
+    """Whether a plateau was reached that a fresh start may leave; its advice comes after it."""
+    fresh = _opened(history) - settings.first
+    room = settings.steps - len(history) >= 2
+    return room and fresh < FRESH_STARTS and _plateau(history, settings)
 
 
 def _may_mend(history: History, settings: Settings) -> bool:
@@ -114,7 +139,9 @@ def _plateau(history: History, settings: Settings) -> bool:
     """Whether the last rounds of advice brought less than the least gain."""
     if _may_open(history, settings):
         return False
-    rounds = [i for i in history if i.move.mode is Mode.OPTIMISE]
+    opened = [i.move.step for i in history if i.move.mode is Mode.CREATE]
+    fresh = opened[-1] if len(opened) > settings.first else -1
+    rounds = [i for i in history if i.move.mode is Mode.OPTIMISE and i.move.step > fresh]
     window = PATIENCE * min(KEPT_LINEAGES, len(_champions(history)))
     if len(rounds) < window:
         return False

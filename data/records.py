@@ -535,6 +535,17 @@ class Iteration:
         return self.verdict in (Verdict.CORRECT, Verdict.FASTER)
 
 
+class Strategy(StrEnum):
+    """How a search spends its calls; the others are arms that the usual one is compared with."""
+
+    PAIR = "pair"
+    """Two agents: what is right is profiled, advised and sped up."""
+    SINGLE = "single"
+    """The generator alone: it chooses the change itself."""
+    SAMPLING = "sampling"
+    """First candidates only, each from nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The limits of a pair."""
@@ -551,6 +562,7 @@ class Settings:
     include: dict[str, str] = field(default_factory=dict)
     """Auxiliary sources by file name."""
     guardrails: Guardrails = field(default_factory=Guardrails)
+    strategy: Strategy = Strategy.PAIR
     compact: bool = False
     """Prompts of at most 1,500 tokens, for small models."""
 

@@ -51,6 +51,43 @@ def c_code(source: str) -> str:
     return "".join(parts)
 
 
+def bare(source: str) -> str:
+    r"""C without comments and layout: strings stay, and so do the ends of lines, for directives.
+
+    >>> bare('f( x );  // why\n\n  g("a  b");')
+    'f( x );\ng("a  b");'
+    """
+    parts = (" " if f.lastgroup == "comment" else f[0] for f in _LEXER.finditer(source))
+    lines = "".join(parts).split("\n")
+    plain = (line.strip() if '"' in line else " ".join(line.split()) for line in lines)
+    return "\n".join(line for line in plain if line)
+
+
+def essence(module: str) -> str:
+    """The module without what changes nothing: comments, layout, docstrings, also in kernels.
+
+    Two candidates with equal essence are one kernel; a text that is no Python is its own.
+    """
+    try:
+        tree = ast.parse(module)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return module
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            node.body = [s for s in node.body if not _is_prose(s)]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and ";" in node.value:
+            node.value = bare(node.value)
+    return ast.dump(tree)
+
+
+def _is_prose(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
 def python_code(source: str) -> str:
     """The module without comments and strings; a text that is no Python stays as it is.
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from data.records import Policy
+from data.records import Policy, Strategy
 from flows.options import RUNS, Json, Runs
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ CrewFile = Annotated[
 Calls = Annotated[int | None, Option(min=1, help="Requests to a model for a pair. [40]")]
 Usd = Annotated[float | None, Option(min=0, help="Dollars for a pair, at most. [2.00]")]
 CampaignUsd = Annotated[float | None, Option(min=0, help="Dollars for all pairs together.")]
+How = Annotated[
+    Strategy, Option(help="Two agents; or an arm to compare with: the generator alone, or samples.")
+]
 Compact = Annotated[
     bool, Option("--compact", help="Prompts of at most 1,500 tokens, for small models.")
 ]
@@ -86,6 +89,7 @@ def port(  # noqa: PLR0913  (one parameter an option; `asked` reads them by name
     calls: Calls = None,
     usd: Usd = None,
     campaign_usd: CampaignUsd = None,
+    strategy: How = Strategy.PAIR,
     compact: Compact = False,
     hours: Hours = None,
     device_minutes: DeviceMinutes = None,

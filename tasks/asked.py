@@ -10,7 +10,7 @@ from data import mirror
 from data.errors import MachineError, MisuseError
 from data.guardrails import Guardrails
 from data.operator import find
-from data.records import Contract, LibraryPolicy, Policy, Settings, ShapePolicy
+from data.records import Contract, LibraryPolicy, Policy, Settings, ShapePolicy, Strategy
 from targets.machines import inventory
 from tasks import devices
 from tasks.campaign import Campaign, identify
@@ -54,6 +54,7 @@ class Asked:
     calls: int | None = None
     usd: float | None = None
     campaign_usd: float | None = None
+    strategy: Strategy = Strategy.PAIR
     compact: bool = False
     runs: str = "runs"
 
@@ -132,6 +133,7 @@ def _settings(asked: Asked, rails: Guardrails) -> Settings:
         start=_text(Path(asked.start), "--start") if asked.start else None,
         include=_sources(Path(asked.include)) if asked.include else {},
         guardrails=rails,
+        strategy=asked.strategy,
         compact=asked.compact,
     )
 

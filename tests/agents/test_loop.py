@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 from agents.loop import CONFIRM_PAIRS, EXPLORE_PAIRS, port
 from data.guardrails import Guardrails
-from data.records import Admission, Mode
+from data.records import Admission, BuildResult, Candidate, Mode, Strategy
 from data.verdict import Outcome, Verdict
 from tests.agents.fakes import ADVICE, Scripted, pair
 
@@ -135,10 +137,11 @@ async def test_close_to_the_floor_nothing_more_is_tried() -> None:
 
 
 async def test_a_plateau_stops_the_search() -> None:
-    """Rounds of advice without 2 % gain end the search long before the limit of steps."""
+    """Rounds of advice without 2 % gain end the search, after one fresh start, long before 50."""
     script = Scripted(["2.0x"] + [f"1.{i}x" for i in range(10, 60)])
     await port(pair(steps=50), script.stages())
-    assert 6 < len(script.rows) < 12
+    assert 10 < len(script.rows) < 16
+    assert modes(script).count("create") == 4
 
 
 async def test_the_parent_is_timed_beside_its_child() -> None:
@@ -167,3 +170,44 @@ async def test_what_a_run_bans_is_neither_built_nor_measured() -> None:
     assert "demands" in script.rows[1].reason
     assert [j.source for j in script.jobs[:1]] == ["2.0x"]
     assert script.requests[1].parent == script.rows[0]
+
+
+async def test_a_fresh_start_may_leave_a_plateau() -> None:
+    """A new first candidate that is better is advised in its turn, and wins."""
+    flat = ["2.0x"] + [f"1.{i}x" for i in range(10, 17)]
+    script = Scripted([*flat, "3.0x", "4.0x", *[f"1.{i}x" for i in range(20, 60)]])
+    history = await port(pair(steps=50), script.stages())
+    assert history[-1].candidate is not None
+    assert history[-1].candidate.source == "4.0x"
+
+
+async def test_a_kernel_that_differs_in_layout_only_is_not_built_twice() -> None:
+    """Comments and blanks make no other kernel: the verdict of the first holds."""
+    script = Scripted(["2.0x", "2.0x  # better now"])
+    script.replies = ["x = 1  # 2.0x", "x = 1"]
+    built: list[str] = []
+
+    async def build(_: object, candidate: Candidate) -> BuildResult:
+        built.append(candidate.source)
+        return BuildResult(ok=False, route="launcher", detail="does not compile")
+
+    await port(pair(steps=2), replace(script.stages(), build=build))
+    assert built == ["x = 1  # 2.0x"]
+    assert "the same source as step 0" in script.rows[1].reason
+
+
+async def test_the_single_agent_asks_no_analyst() -> None:
+    """An arm to compare with: the same steps without advice."""
+    script = Scripted(["1.5x", "2.0x", "1.0x"])
+    await port(pair(steps=3, strategy=Strategy.SINGLE), script.stages())
+    assert modes(script) == ["create", "optimise", "create", "confirm"]
+    assert script.advised == []
+
+
+async def test_sampling_starts_from_nothing_each_time() -> None:
+    """The other arm: first candidates only, each in a lineage of its own, the best confirmed."""
+    script = Scripted(["wrong", "1.5x", "broken", "1.2x"])
+    await port(pair(steps=4, strategy=Strategy.SAMPLING), script.stages())
+    assert modes(script) == ["create"] * 4 + ["confirm"]
+    assert [i.move.lineage for i in script.rows] == [*"abcd", "b"]
+    assert {r.parent for r in script.requests} == {None}
