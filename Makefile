@@ -9,7 +9,7 @@ DEMO := mish softplus tanh_gelu_gate row_logsumexp fused_add_rms_norm layer_norm
 STEPS := 2
 RUNS := runs
 
-.PHONY: demo install lint test mutation check
+.PHONY: demo install toolchains lint test mutation check
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)  ## port some operators on this processor: no key, no GPU
@@ -26,6 +26,9 @@ $(STAMP):
 	$(PYTHON) -m pip install --quiet --editable '.[dev]'
 	@rm -f $(VENV)/.installed-*
 	@touch $@
+
+toolchains: $(STAMP)  ## the vendors' compilers that this machine can have; PARTS=NAMES for some
+	@$(PYTHON) -m targets.machines.toolchains $(PARTS)
 
 lint: $(STAMP)  ## formatting, rules, types, direction of imports
 	$(VENV)/bin/ruff format --check .

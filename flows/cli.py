@@ -191,6 +191,19 @@ def doctor(*, runs: Runs = RUNS, json: Json = False) -> int:
 
 
 @app.command()
+def onboard(
+    device: Annotated[str, Argument(metavar="DEVICE", help="A name that kforge devices lists.")],
+    *,
+    runs: Runs = RUNS,
+    json: Json = False,
+) -> int:
+    """Check a new device and its target: contract, example, cases, card, known kernel."""
+    from flows.newcomers import welcome  # noqa: PLC0415
+
+    return welcome(device, runs, as_json=json)
+
+
+@app.command()
 def reap(
     machines: Annotated[
         list[str] | None, Argument(metavar="[MACHINE]...", help="None means all.")

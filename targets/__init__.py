@@ -2,15 +2,18 @@
 
 from targets.amd import AMD
 from targets.apple import APPLE
-from targets.base import Target
+from targets.base import PROCESSOR, Target
 from targets.cpu import CPU
 from targets.intel import INTEL
 from targets.nvidia import NVIDIA
 from targets.remote.kforge_launch import HALVES
+from targets.wgsl import TARGET as WGSL
 
-TARGETS: dict[str, Target] = {target.name: target for target in (CPU, NVIDIA, AMD, INTEL, APPLE)}
+TARGETS: dict[str, Target] = {
+    target.name: target for target in (CPU, NVIDIA, AMD, INTEL, APPLE, WGSL)
+}
 
-ON_PROCESSOR = frozenset({CPU.name, INTEL.name})
+ON_PROCESSOR = frozenset(name for name, t in TARGETS.items() if not t.nodes or PROCESSOR in t.nodes)
 """Targets whose kernels run on the host's processor: two at once would spoil each other's times."""
 
 HALVES.update(

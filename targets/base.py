@@ -23,6 +23,9 @@ from data.records import (
 )
 from targets.remote.kforge_launch import Half
 
+PROCESSOR = "/proc/cpuinfo"
+"""Among the nodes of a target whose kernels run on the host's processor."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:

@@ -27,14 +27,13 @@ from targets import (
     sycl_launch,
     unitrace,
 )
-from targets.base import Capabilities, Program, Report
+from targets.base import PROCESSOR, Capabilities, Program, Report
 from targets.brief import brief
 from targets.remote.kforge_launch import Half
 
 TOOL, SYCL = "opencl", "sycl"
 FILES = {TOOL: "kernel.cl", SYCL: "kernel.cpp"}
 """The candidate's own file by tool."""
-PROCESSOR = "/proc/cpuinfo"
 _USAGE = re.compile(
     r"^usage (?P<kernel>\w+): local (?P<local>\d+), private (?P<private>\d+), multiple \d+$",
     re.MULTILINE,

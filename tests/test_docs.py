@@ -23,6 +23,7 @@ COMMANDS = (
     "report",
     "devices",
     "doctor",
+    "onboard",
     "reap",
     "ledger",
     "server",

@@ -1,0 +1,192 @@
+"""Installs what this machine can have of the vendors' compilers, and says what each part costs.
+
+`python -m targets.machines.toolchains [PART...]`; `make toolchains` does them all. Python packages
+go where this Python's own are, the others are Debian's and need root.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+PIP = (sys.executable, "-m", "pip", "install", "--quiet")
+APT = ("apt-get", "install", "-y", "-qq", "--no-install-recommends")
+MEGA = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Packages that are installed together."""
+
+    name: str
+    gives: str
+    pip: tuple[str, ...] = ()
+    apt: tuple[str, ...] = ()
+    never: str = ""
+    """Why it cannot be had on any machine like this one."""
+
+
+PARTS = (
+    Part(name="sandbox", gives="walls round candidates", apt=("bubblewrap",)),
+    Part(name="cpu", gives="C++ kernels, emulation of GPUs", apt=("g++",)),
+    Part(
+        name="cuda",
+        gives="CUDA C for NVIDIA chips that are not here",
+        pip=tuple(
+            f"nvidia-cuda-{part}>=13.0,<13.1" for part in ("nvrtc", "runtime", "cccl", "crt")
+        ),
+    ),
+    Part(
+        name="hip",
+        gives="HIP for AMD chips that are not here",
+        apt=("clang-19", "lld-19", "llvm-19", "rocm-device-libs", "libamdhip64-dev"),
+    ),
+    Part(
+        name="opencl",
+        gives="xeon-opencl with Intel's run time; b580, a770, max1550 executed",
+        pip=("intel-opencl-rt", "intel-cmplr-lib-rt"),
+    ),
+    Part(
+        name="pocl",
+        gives="the same with PoCL, ten times smaller and slower",
+        apt=("pocl-opencl-icd", "ocl-icd-libopencl1"),
+    ),
+    Part(name="sycl", gives="xeon-sycl", pip=("intel-sycl-rt",)),
+    Part(
+        name="ocloc",
+        gives="figures of kernels for Arc A and PVC (not B580: a newer one is no package)",
+        apt=("intel-opencl-icd",),
+    ),
+    Part(
+        name="wgsl",
+        gives="WGSL on lavapipe, the example of a new chip",
+        pip=("wgpu",),
+        apt=("mesa-vulkan-drivers",),
+    ),
+    Part(
+        name="metal",
+        gives="m4-max and m2 compiled by Apple",
+        never="needs a Mac; sources are checked by translation and run in the emulator",
+    ),
+    Part(
+        name="nvcc",
+        gives="nothing that NVRTC does not",
+        never="no package of it; the CUDA toolkit brings it",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a part."""
+
+    part: Part
+    state: str
+    """`here`, `installed` or `skipped`."""
+    why: str = ""
+    megabytes: float = 0.0
+    """Of disk that the installation took."""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        cost = (
+            f" {self.megabytes:.0f} MB, {self.seconds:.0f} s" if self.state == "installed" else ""
+        )
+        why = f": {self.why}" if self.why else ""
+        return f"{self.part.name:8} {self.state}{cost}{why} ({self.part.gives})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What the installation asks of this machine; tests pass another."""
+
+    run: Callable[[Sequence[str]], tuple[int, str]]
+    """Exit status and the last line that was printed."""
+    has_pip: Callable[[str], bool]
+    has_apt: Callable[[str], bool]
+    free_bytes: Callable[[], int]
+    apt_allowed: bool
+
+
+def install(part: Part, host: Host) -> Outcome:
+    """Installs what is missing of the part; what cannot be had is skipped with the reason."""
+    if part.never:
+        return Outcome(part=part, state="skipped", why=part.never)
+    pip = [p for p in part.pip if not host.has_pip(p.partition(">")[0])]
+    apt = [p for p in part.apt if not host.has_apt(p)]
+    if not pip and not apt:
+        return Outcome(part=part, state="here")
+    if apt and not host.apt_allowed:
+        return Outcome(
+            part=part, state="skipped", why=f"needs root and apt-get for {' '.join(apt)}"
+        )
+    began, free = time.monotonic(), host.free_bytes()
+    for command in ((*APT, *apt) if apt else (), (*PIP, *pip) if pip else ()):
+        code, said = host.run(command) if command else (0, "")
+        if code:
+            return Outcome(part=part, state="skipped", why=f"{' '.join(command[:2])}: {said}")
+    return Outcome(
+        part=part,
+        state="installed",
+        megabytes=max(free - host.free_bytes(), 0) / MEGA,
+        seconds=time.monotonic() - began,
+    )
+
+
+def this_host() -> Host:
+    """The machine that this runs on."""
+    apt = os.geteuid() == 0 and shutil.which("apt-get") is not None
+    return Host(
+        run=_run,
+        has_pip=_has_pip,
+        has_apt=_has_apt,
+        free_bytes=lambda: shutil.disk_usage(sys.prefix).free,
+        apt_allowed=apt,
+    )
+
+
+def _run(command: Sequence[str]) -> tuple[int, str]:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, errors="replace"
+    )
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return done.returncode, lines[-1] if lines else "without a message"
+
+
+def _has_pip(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _has_apt(package: str) -> bool:
+    words = ("dpkg-query", "-W", "-f=${db:Status-Status}", package)
+    if shutil.which(words[0]) is None:
+        return False
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stdout == "installed"
+
+
+def main(names: Sequence[str]) -> int:
+    """A line a part on stdout; 0 when nothing failed that could be had, 2 for an unknown name."""
+    known = {part.name: part for part in PARTS}
+    if unknown := [n for n in names if n not in known]:
+        print(f"unknown part {unknown[0]!r}; known: {', '.join(known)}", file=sys.stderr)
+        return 2
+    host = this_host()
+    if host.apt_allowed:
+        host.run(("apt-get", "update", "-qq"))
+    for part in (known[n] for n in names) if names else PARTS:
+        print(install(part, host), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

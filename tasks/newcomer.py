@@ -1,0 +1,117 @@
+"""What `kforge onboard` checks of a target and its device before anything is ported to it."""
+
+import ast
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+from data.errors import MachineError
+from data.records import Device
+from targets import TARGETS, cards
+from targets.base import Target
+from targets.machines import inventory
+from targets.remote.compiler import compiles
+from tasks.health import Check
+from tasks.onboarding import first_look
+
+CASES = Path(__file__).parents[1] / "tests" / "targets" / "cases"
+GUIDE = 500
+"""Characters of a guide at least: rules of the language, of the launch and of the arguments."""
+NOISE = ("", "\n", "x" * 1000, "error:", ":1:1: error: ", "\x00\xff: :::\n   |\n", "{", '"ID"\n')
+
+
+def checks(device: Device, runs: Path) -> Iterator[Check]:
+    """A line a part of the contract, then the device's first look. A missing target ends it."""
+    target = TARGETS.get(device.target)
+    if target is None:
+        known = ", ".join(TARGETS)
+        yield Check(name="target", ok=False, found=f"no target {device.target!r}; known: {known}")
+        return
+    yield Check(name="target", ok=True, found=f"{target.name}: {', '.join(target.languages)}")
+    yield _parsers(target)
+    yield _commands(target)
+    yield _reason(target)
+    for language in target.languages:
+        yield _example(target, device, language)
+    yield _cases(target)
+    yield _card(device)
+    yield _look(device, runs)
+
+
+def _parsers(target: Target) -> Check:
+    """They survive anything; a profile that cannot be read is the world's fault in one line."""
+    for text in NOISE:
+        target.parse_diagnostics(text)
+        target.parse_report(text)
+        target.readable(text)
+        try:
+            target.parse_profile(text)
+        except MachineError as error:
+            if "\n" in str(error):
+                found = f"the fault of an unreadable profile has several lines: {error}"
+                return Check(name="parsers", ok=False, found=found)
+        else:
+            found = f"a profile was read out of {text[:20]!r}; expected MachineError"
+            return Check(name="parsers", ok=False, found=found)
+    return Check(name="parsers", ok=True, found="noise is no message, no report and no profile")
+
+
+def _commands(target: Target) -> Check:
+    """Each language has a compiler, and its command names what it was given."""
+    for language in (word for half in target.halves for word in half.languages):
+        own = [tool for tool in target.tools if compiles(target, tool, language)]
+        for tool in own:
+            command = target.compile_command(
+                Path("some.src"), Path("some.out"), language=language, compiler=tool, arch="any"
+            )
+            if command[0] != tool or not {"some.src", "some.out"} <= set(command):
+                found = f"{language}: {' '.join(command)}; expected {tool}, some.src, some.out"
+                return Check(name="commands", ok=False, found=found)
+        if not own:
+            return Check(name="commands", ok=False, found=f"no tool compiles {language}")
+    return Check(name="commands", ok=True, found=f"compiled by {', '.join(target.tools)}")
+
+
+def _reason(target: Target) -> Check:
+    """A machine without its tools can do nothing, and it is said what to install."""
+    without = target.capabilities(frozenset())
+    ok = not (without.compile or without.execute or without.time) and bool(without.why)
+    return Check(name="without tools", ok=ok, found=without.why or "no reason is given")
+
+
+def _example(target: Target, device: Device, language: str) -> Check:
+    brief, name = target.brief(device, language), f"example {language}"
+    for source, wanted in ((brief.example_operator, "Model"), (brief.example_kernel, "ModelNew")):
+        if wanted not in [n.name for n in ast.parse(source).body if isinstance(n, ast.ClassDef)]:
+            return Check(name=name, ok=False, found=f"no class {wanted} in it")
+    if len(brief.guide) < GUIDE:
+        found = f"its guide has {len(brief.guide)} characters; expected {GUIDE} at least"
+        return Check(name=name, ok=False, found=found)
+    return Check(name=name, ok=True, found=f"a guide of {len(brief.guide)} characters")
+
+
+def _cases(target: Target) -> Check:
+    """Recorded outputs are there, unless its compiler reports nothing beside its messages."""
+    found = sorted((CASES / target.name).glob("*.json"))
+    said = ", ".join(p.stem for p in found) or f"none in {CASES / target.name}"
+    return Check(name="cases", ok=bool(found) or not CASES.exists(), found=said)
+
+
+def _card(device: Device) -> Check:
+    sheet = cards.sheets().get(device.name) or cards.for_arch(device.arch)
+    if sheet is not None:
+        return Check(name="card", ok=True, found=f"{sheet.title}: {sheet.peak_gb_s:g} GB/s")
+    return Check(name="card", ok=True, found="no data sheet: peaks are measured on the device")
+
+
+def _look(device: Device, runs: Path) -> Check:
+    """Its known kernel, judged where it is."""
+    report = inventory.capabilities(device)
+    if not report.execute:
+        return Check(name="known kernel", ok=False, found=f"cannot run: {report.why}")
+    try:
+        page = asyncio.run(first_look(device, runs))
+    except MachineError as error:
+        return Check(name="known kernel", ok=False, found=str(error))
+    said = next(line for line in page.splitlines() if line.startswith("The known kernel"))
+    return Check(name="known kernel", ok=True, found=f"{said} execution {device.execution}")
