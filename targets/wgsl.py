@@ -5,6 +5,7 @@ The whole vendor in one file, launcher half included: `docs/new-chip.md` goes th
 
 import ctypes
 import functools
+import importlib
 import importlib.util
 import os
 import re
@@ -52,13 +53,16 @@ _MESSAGE = re.compile(
 # --- the launcher's half: standard library, torch's tensors, wgpu ---------------------------------
 
 
+def wgpu() -> Any:
+    """The vendor's package, which only a machine with such a device needs."""
+    return importlib.import_module("wgpu")
+
+
 @functools.cache
 def gpu() -> Any:
     """The first device that wgpu names. RuntimeError without one."""
-    import wgpu  # noqa: PLC0415  (0.3 s, and only where there is one)
-
     os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")  # noqa: S108  (Mesa complains without)
-    adapters = wgpu.gpu.enumerate_adapters_sync()
+    adapters = wgpu().gpu.enumerate_adapters_sync()
     if not adapters:
         raise RuntimeError(f"no Vulkan device on this machine: {WGSL_INSTALL}")
     return adapters[0].request_device_sync()
@@ -71,11 +75,9 @@ def bindings(source: str) -> list[re.Match[str]]:
 
 def complaint(source: str, name: str = "kernel.wgsl") -> str:
     """The compiler's text as clang would print it; empty when it takes the source."""
-    import wgpu  # noqa: PLC0415
-
     try:
         gpu().create_shader_module(code=source)
-    except wgpu.GPUValidationError as error:
+    except wgpu().GPUValidationError as error:
         text = str(error)
         place, said = _PLACE.search(text), _MESSAGE.search(text)
         where = f"{name}:{place['line']}:{place['column']}" if place else f"{name}:1:1"
@@ -120,7 +122,7 @@ class WgslHalf:
 
     languages, place = (WGSL,), "cpu"
     source, product = "kernel.wgsl", "kernel.wgslbin"
-    pointers = {"float4": ("float32",)}  # noqa: RUF012 (a constant)
+    pointers = dict[str, tuple[str, ...]](float4=("float32",))  # noqa: RUF012 (a constant)
 
     def as_c(self, source: str) -> str:
         """Each entry point takes the variables of group 0 in the order of their numbers."""
