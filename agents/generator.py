@@ -11,6 +11,8 @@ from data.records import Candidate, LlmCall, Mode, Proposal, Request, digest
 from data.techniques import TECHNIQUES
 
 ROLE = "generator"
+COMMAND = "command"
+"""Kind of an author that is a program, a coding agent or a person (`agents/external.py`)."""
 LESS = 0.5
 """Room of each section when the first prompt was longer than the model takes."""
 FINAL = (ParseStatus.OK, ParseStatus.REFUSED)
@@ -75,8 +77,8 @@ def _candidate(request: Request, answer: Answer, call: LlmCall) -> Candidate:
     return Candidate(
         source=answer.source,
         language=pair.brief.language,
-        agent_kind="llm",
-        agent_name="litellm",
+        agent_kind=_kind(call),
+        agent_name=call.model if _kind(call) == COMMAND else "litellm",
         model=call.model,
         parents=(move.parent,) if move.parent else (),
         reference=digest(pair.brief.language, start) if start else None,
@@ -85,6 +87,10 @@ def _candidate(request: Request, answer: Answer, call: LlmCall) -> Candidate:
         prompt_hash=call.prompt_hash,
         parse_status=str(answer.status),
     )
+
+
+def _kind(call: LlmCall) -> str:
+    return COMMAND if call.model.startswith(f"{COMMAND}/") else "llm"
 
 
 def _reason(answer: Answer) -> str:

@@ -58,10 +58,12 @@ def _announced(campaign: Campaign, pairs: int) -> str:
     """The first line: what is done, and whether a language model has a part in it."""
     what = f"campaign {campaign.run_id}, epoch {campaign.epoch}: {pairs} pairs"
     crew = campaign.crew
-    if crew.kind == "offline":
+    if crew.keyless:
         return f"{what}; no LLM is used: templates and rules only"
     place = f" at {crew.api_base}" if crew.api_base else ""
-    return f"{what}; LLM: {', '.join(crew.models)}{place}"
+    said = [f"LLM: {', '.join(crew.models)}{place}"] if crew.models else []
+    said += [f"a command is the {role}" for role in sorted(crew.commands)]
+    return "; ".join([what, *said])
 
 
 def _run(campaign: Campaign, engine: str, terminal: Terminal) -> None:

@@ -209,7 +209,7 @@ async def _ported(
     campaign.meter.check()
     ledger = Ledger(Path(campaign.runs))
     machine = machine_for(pair.device, Path(campaign.runs), scope=campaign.run_id)
-    if isinstance(machine, SpoolMachine) and campaign.crew.kind == "offline":
+    if isinstance(machine, SpoolMachine) and campaign.crew.keyless:
         return await spooled.ported(machine, pair, ledger, partial(_tell, on_step))
     workers = agents_for(campaign.crew, pair, ledger)
 
@@ -230,7 +230,7 @@ def post_jobs(campaign: Campaign) -> None:
 
     MachineError when a folder does not take them.
     """
-    if campaign.crew.kind != "offline":
+    if not campaign.crew.keyless:
         return
     ledger = Ledger(Path(campaign.runs))
     for pair in campaign.pairs():

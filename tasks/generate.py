@@ -2,15 +2,18 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from agents.analyst import ROLE as ANALYST
 from agents.analyst import LlmAnalyst
 from agents.budget import Budget
 from agents.endpoint import ensure_reachable
+from agents.external import Command
+from agents.generator import ROLE as GENERATOR
 from agents.generator import LlmGenerator
 from agents.llm import Ask, LlmClient, Message
 from agents.offline import RuleAnalyst
@@ -27,25 +30,40 @@ BRIEFLY_S = PAUSES_S[:1]
 """Pauses before the next model of the list is asked instead."""
 
 
-class Modelled:
-    """Language models in both roles, asked in order; a reply on record is never paid again.
+class Asked(Protocol):
+    """A model or a command: it answers once, or raises ModelError."""
 
-    A spent budget ends the search like a lack of ideas: what was found is still confirmed.
+    @property
+    def ask(self) -> Ask: ...
+
+
+class Modelled:
+    """Models or commands by role, asked in order; a reply on record is never paid again.
+
+    A role without one is left to the offline agents. A spent budget ends the search like a lack of
+    ideas: what was found is still confirmed.
     """
 
-    def __init__(self, clients: Sequence[LlmClient], ledger: Ledger) -> None:
-        self._clients = clients
+    def __init__(
+        self, askable: Mapping[str, Sequence[Asked]], ledger: Ledger, offline: Offline
+    ) -> None:
+        self._askable = askable
         self._ledger = ledger
+        self._offline = offline
         self._paid: dict[CallKey, list[LlmCall]] | None = None
         """What is on record for the pair, read once: a folder of many small files."""
 
     async def propose(self, request: Request) -> Proposal:
+        if not self._askable.get(GENERATOR):
+            return await self._offline.propose(request)
         try:
             return await LlmGenerator(self._ask(request)).propose(request)
         except BudgetError as error:
             return Proposal(candidate=None, outcome=Outcome.NOT_COVERED, reason=str(error))
 
     async def advise(self, request: Request) -> Counsel:
+        if not self._askable.get(ANALYST):
+            return await self._offline.advise(request)
         try:
             return await LlmAnalyst(self._ask(request), stand_in=RuleAnalyst()).advise(request)
         except BudgetError as error:
@@ -70,7 +88,8 @@ class Modelled:
             if asked[role] <= len(known):
                 return known[asked[role] - 1]
             call = await _first_that_answers(
-                self._clients, lambda c: c.ask(role, messages, response_format=response_format)
+                self._askable[role],
+                lambda c: c.ask(role, messages, response_format=response_format),
             )
             keep = partial(self._ledger.append_call, key, call, sample=len(known))
             await asyncio.to_thread(keep)
@@ -86,7 +105,7 @@ class Modelled:
 
 
 async def _first_that_answers(
-    clients: Sequence[LlmClient], ask: Callable[[LlmClient], Awaitable[LlmCall]]
+    clients: Sequence[Asked], ask: Callable[[Asked], Awaitable[LlmCall]]
 ) -> LlmCall:
     """The answer of the first model that gives one; the next is asked only after what may pass."""
     for client in clients[:-1]:
@@ -99,8 +118,8 @@ async def _first_that_answers(
 
 
 async def _counted(
-    client: LlmClient,
-    ask: Callable[[LlmClient], Awaitable[LlmCall]],
+    client: Asked,
+    ask: Callable[[Asked], Awaitable[LlmCall]],
     pauses_s: tuple[float, ...],
 ) -> LlmCall:
     """The answer, with the number of requests that it took."""
@@ -120,15 +139,21 @@ def agents_for(crew: Crew, pair: Pair, ledger: Ledger) -> Agents:
 
     ModelError when a person's own endpoint is not there: no operator is probed for it.
     """
-    if crew.kind == "offline":
-        return Offline(pair.settings.seed)
-    if not crew.models:
+    offline = Offline(pair.settings.seed)
+    if crew.keyless:
+        return offline
+    if crew.kind == "llm" and not crew.models:
         raise MisuseError("--agents llm needs --model, such as --model openai/gpt-5")
     if crew.api_base:
         ensure_reachable(crew.api_base)
     budget = pair_budget(crew, pair, ledger)
-    clients = [client_for(crew, model, budget) for model in crew.models]
-    return Modelled(clients, ledger)
+    askable: dict[str, Sequence[Asked]] = {
+        role: [client_for(crew, model, budget) for model in crew.models]
+        for role in (GENERATOR, ANALYST)
+    }
+    for role, line in crew.commands.items():
+        askable[role] = [Command(line=line, deadline_s=crew.command_deadline_s, budget=budget)]
+    return Modelled(askable, ledger, offline)
 
 
 def client_for(crew: Crew, model: str, budget: Budget | None) -> LlmClient:
