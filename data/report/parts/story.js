@@ -89,9 +89,9 @@ function advised(step) {
 function timesTable(step) {
   if (!step.times.length) return "";
   const us = (v) => (missing(v) ? "–" : v.toFixed(1));
-  const head = ["shape", "speed-up", "over", "kernel µs", "baseline µs", "floor µs", "cached"];
-  const lines = step.times.map(([shape, baseline, ratio, low, high, own, base, floor, warm]) =>
-    el("tr", {}, el("th", { scope: "row" }, shape), [interval(ratio, low, high), baseline, us(own), us(base), us(floor), shown(warm, "bool")].map((text) => el("td", { class: "number" }, text))),
+  const head = ["shape", "speed-up", "over", "kernel µs", "baseline µs", "floor µs", "cached", "more from reused memory"];
+  const lines = step.times.map(([shape, baseline, ratio, low, high, own, base, floor, warm, reused]) =>
+    el("tr", {}, el("th", { scope: "row" }, shape), [interval(ratio, low, high), baseline, us(own), us(base), us(floor), shown(warm, "bool"), reused === 1 ? "–" : shown(reused, "ratio")].map((text) => el("td", { class: "number" }, text))),
   );
   return el("div", { class: "scroll" }, el("table", {}, captioned("Times by shape: medians, for orientation; the ratio is of pairs"), el("thead", {}, el("tr", {}, head.map((text, n) => el("th", { scope: "col", class: n ? "number" : null }, text)))), el("tbody", {}, lines)));
 }
@@ -138,7 +138,7 @@ function storyView(n, found) {
   const known = new Map();
   for (const step of found.steps) if (!known.has(step.candidate_id)) known.set(step.candidate_id, step);
   const row = record(PAIRS, n);
-  const list = el("ol", { class: "steps" }, found.steps.map((step) => stepView(step, known, found)));
+  const list = el("ol", { class: found.steps.length > FEW ? "steps many" : "steps" }, found.steps.map((step) => stepView(step, known, found)));
   const go = (step) => {
     const target = list.querySelector(`#step-${step}`);
     target.scrollIntoView({ block: "start" });
