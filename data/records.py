@@ -348,6 +348,17 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What the analyst reads: at most 25 metrics of the best candidate."""
+
+    metrics: tuple[Metric, ...]
+    remarks: tuple[str, ...] = ()
+
+    def value(self, name: str) -> float | None:
+        return next((m.value for m in self.metrics if m.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """Evidence of one candidate on one device. `data/verdict.py` makes the verdict of it."""
 
@@ -369,23 +380,14 @@ class RunResult:
     environment: dict[str, str] = field(default_factory=dict)
     log: str = ""
     seconds: float = 0.0
+    counted: Profile | None = None
+    """What the vendor's profiler counted; None where it is not there or nothing was timed."""
 
     def __post_init__(self) -> None:
         if self.timings and self.status is not RunStatus.RAN:
             raise ValueError("a candidate that was not right has no time")
         if self.timings and self.execution not in TIMED:
             raise ValueError(f"{self.execution} execution has no time")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """What the analyst reads: at most 25 metrics of the best candidate."""
-
-    metrics: tuple[Metric, ...]
-    remarks: tuple[str, ...] = ()
-
-    def value(self, name: str) -> float | None:
-        return next((m.value for m in self.metrics if m.name == name), None)
 
 
 class Bottleneck(StrEnum):

@@ -34,8 +34,12 @@ class Cost:
 
 
 def profile(admission: Admission, shape: Shape, build: BuildResult, run: RunResult) -> Profile:
-    """The roofline of `shape` beside what the compiler said."""
-    return Profile(metrics=(*metrics(admission, shape, run), *build.metrics), remarks=build.remarks)
+    """The roofline of `shape` beside what the profiler counted and the compiler said."""
+    counted = run.counted or Profile(metrics=())
+    found = (*metrics(admission, shape, run), *counted.metrics, *build.metrics)
+    first = {m.name: m for m in reversed(found)}
+    unique = tuple(m for m in found if first[m.name] is m)
+    return Profile(metrics=unique, remarks=(*counted.remarks, *build.remarks))
 
 
 def metrics(admission: Admission, shape: Shape, run: RunResult) -> tuple[Metric, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from data.errors import MachineError
-from data.records import Card, MeasureJob, RunResult, RunStatus, Timing
+from data.records import Card, MeasureJob, Profile, RunResult, RunStatus, Timing
 from data.verdict import REVIEW_ABOVE
 from targets.remote import hygiene, inherited, neighbours
 from targets.remote.accelerator import kind_of_device
@@ -25,6 +25,7 @@ from targets.remote.heap import keep_pages
 from targets.remote.operator import LoadedOperator
 from targets.remote.output import SideFault
 from targets.remote.products import gathered
+from targets.remote.profiled import profiled
 from targets.remote.roofline import floor_us
 from targets.remote.sizing import sizes
 from targets.remote.solo import impossible, solo_us
@@ -48,6 +49,7 @@ class _Findings:
     log: str = ""
     device: dict[str, str] = field(default_factory=dict)
     """What the device says of itself, now and before."""
+    counted: Profile | None = None
 
 
 def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None = None) -> RunResult:
@@ -94,6 +96,7 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         execution=job.device.execution,
         environment={**_environment(), **neighbours.since(before), **found.device},
         log=_cut(found.log),
+        counted=found.counted,
         seconds=time.monotonic() - began,
     )
 
@@ -130,6 +133,7 @@ def _judge(bench: Bench, check: Check, found: _Findings) -> None:
         found.work = authorship(bench, ghost)
     if bench.job.pairs > 0:
         found.timings = tuple(t for shape in shapes if (t := _time(bench, shape, found)))
+        found.counted = None if bench.job.thorough else profiled(bench)
 
 
 def _expect(bench: Bench, shapes: Sequence[str], ghost: Path | None) -> None:

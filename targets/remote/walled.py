@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from data.errors import MachineError
@@ -25,6 +25,7 @@ KEPT = 4 << 20
 """Bytes of the log and of the answer that are read; the rest is dropped."""
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": "/tmp"}  # noqa: S108 (its own tmpfs)
 """The whole of it: no secrets, messages in plain English."""
+NOTHING = View()
 READY = b"+"
 """Written before the function starts: the walls stand."""
 
@@ -41,15 +42,18 @@ class Ended:
     out_of_memory: bool
 
 
-def walled(action: Callable[[int], None], folder: Path, limits: Limits) -> Ended:
+def walled(
+    action: Callable[[int], None], folder: Path, limits: Limits, more: View = NOTHING
+) -> Ended:
     """Runs `action(answer)` in a child that can write to `folder` only, its working folder.
 
-    `answer` is a descriptor. Raises MachineError when not even a plain child can be limited.
+    `answer` is a descriptor; `more` is what it may read and which devices it sees. Raises
+    MachineError when not even a plain child can be limited.
     """
     import torch  # noqa: F401 (the walls look for its folder: once here, not in each child)
 
     for rung in accepted(os.environ.get(OPTION)):
-        walls = _walls(rung, folder, limits)
+        walls = _walls(rung, folder, limits, more)
         ended = _once(lambda: action(3), folder, limits, walls)
         if ended.answer.startswith(READY):
             return Ended(
@@ -62,11 +66,12 @@ def walled(action: Callable[[int], None], folder: Path, limits: Limits) -> Ended
     raise MachineError(f"a build process could not be shut in: {ended.log[-200:].strip()}")
 
 
-def _walls(rung: Rung, folder: Path, limits: Limits) -> Walls:
+def _walls(rung: Rung, folder: Path, limits: Limits, more: View) -> Walls:
     """Those of a candidate, as its user, who is given the folder."""
     user = whom(rung, trusted=False, paths=[str(folder.parent)])
     users.own(folder, os.getuid() if user is None else user.uid)
-    return Walls(rung, limits, View(writable=(str(folder),), room=str(folder)), user)
+    view = replace(more, writable=(str(folder),), room=str(folder))
+    return Walls(rung, limits, view, user)
 
 
 def _once(action: Callable[[], None], folder: Path, limits: Limits, walls: Walls) -> Ended:
