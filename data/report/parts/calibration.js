@@ -15,7 +15,7 @@ function predictionPlot(width) {
   });
   const ends = domain.map((v) => [frame.x(v), frame.y(v)]);
   frame.svg.append(draw("line", { class: "one", x1: ends[0][0], y1: ends[0][1], x2: ends[1][0], y2: ends[1][1] }));
-  const devices = [...new Set(found.map((row) => row.device))];
+  const devices = [...new Set(found.map((row) => row.device))].sort(byName);
   const points = found.map((row) => ({
     x: frame.x(row.predicted_gain),
     y: frame.y(row.gain_over_parent),
@@ -24,10 +24,10 @@ function predictionPlot(width) {
     text: `${row.operator} on ${row.device}, ${row.technique}: predicted ${shown(row.predicted_gain, "ratio")}, measured ${interval(row.gain_over_parent, row.gain_low, row.gain_high)} (${row.model || row.analyst})`,
   }));
   devices.forEach((device, n) => {
-    frame.svg.append(dots(points.filter((p) => p.device === device), { class: line(n), "data-series": n }));
+    frame.svg.append(dots(points.filter((p) => p.device === device), { class: lineOf(device), "data-series": n }));
   });
   pointed(frame.svg, points, (point) => openPair(point.pair));
-  return [frame.svg, legend(devices, [frame.svg])];
+  return [frame.svg, legend(devices, [frame.svg], devices.map(lineOf))];
 }
 
 function calibration() {

@@ -3,6 +3,10 @@
 const COLOURS = 8;
 const line = (n) => `c${n % COLOURS} d${Math.floor(n / COLOURS) % 3}`;
 
+// A device has one colour in all plots.
+const TIMED = DEVICES.filter((name) => EXECUTION[name] === "hardware").sort(byName);
+const lineOf = (device) => line(Math.max(0, TIMED.indexOf(device)));
+
 function scaled([from, to], [start, end], log) {
   const map = log ? Math.log : (v) => v;
   const size = map(to) - map(from) || 1;
@@ -122,12 +126,12 @@ function pointed(svg, points, act) {
 }
 
 // Names with their line or colour; pressing one fades the others.
-function legend(names, svgs) {
+function legend(names, svgs, lines) {
   const buttons = names.map((name, n) =>
     el(
       "button",
       { type: "button", "aria-pressed": "false", on: { click: () => press(n) } },
-      draw("svg", { width: 26, height: 10, "aria-hidden": "true" }, draw("line", { class: `curve ${line(n)}`, x1: 1, x2: 25, y1: 5, y2: 5 })),
+      draw("svg", { width: 26, height: 10, "aria-hidden": "true" }, draw("line", { class: `curve ${lines[n]}`, x1: 1, x2: 25, y1: 5, y2: 5 })),
       ` ${name}`,
     ),
   );

@@ -46,10 +46,10 @@ function fastPlot(contract, width, domain) {
   found.forEach((row, n) => {
     const speeds = speedsOf(row.device, row.contract);
     frame.svg.append(
-      draw("path", { class: `curve ${line(n)}`, "data-series": n, d: curve(speeds, row.operators, frame, domain) }),
+      draw("path", { class: `curve ${lineOf(row.device)}`, "data-series": n, d: curve(speeds, row.operators, frame, domain) }),
     );
   });
-  return el("div", { class: "facet" }, el("h4", {}, `contract ${contract}`), frame.svg, legend(names, [frame.svg]), leftOut(all, found, "fast_p"));
+  return el("div", { class: "facet" }, el("h4", {}, `contract ${contract}`), frame.svg, legend(names, [frame.svg], found.map((row) => lineOf(row.device))), leftOut(all, found, "fast_p"));
 }
 
 function fastCurves(host) {
@@ -101,7 +101,7 @@ function distribution(host) {
     points.push(...mine);
     const label = draw("text", { class: "label", x: left - 10, y: y - 1, "text-anchor": "end" }, row.device);
     const below = draw("text", { class: "small", x: left - 10, y: y + 11, "text-anchor": "end" }, CONTRACTS.length > 1 ? `${row.contract}, n = ${row.operators}`.slice(-left / 6) : `n = ${row.operators}`);
-    frame.svg.append(label, below, dots(mine, { class: line(DEVICES.indexOf(row.device)) }), ...medianMark(row, frame, y).filter(Boolean));
+    frame.svg.append(label, below, dots(mine, { class: lineOf(row.device) }), ...medianMark(row, frame, y).filter(Boolean));
   });
   pointed(frame.svg, points, (point) => openPair(pairOfChampion(point.champion)));
   if (points.length < found.reduce((sum, row) => sum + row.operators, 0)) host.append(el("p", { class: "note" }, "Some dots are missing: not all champions are in this page. The medians are over all."));
