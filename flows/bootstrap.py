@@ -81,8 +81,10 @@ async def _queues(client: "PrefectClient") -> Made:
 
 async def _limits(client: "PrefectClient") -> Made:
     """A limit a device, held by each pair in work on it: the UI shows who works and who waits."""
+    from tasks.slots import limit_of  # noqa: PLC0415
+
     for device in inventory.devices().values():
-        name, slots = f"device-{pages.slug(device.name)}", PAIRS_A_PLACE * _places(device.name)
+        name, slots = limit_of(device.name), PAIRS_A_PLACE * _places(device.name)
         await client.upsert_global_concurrency_limit_by_name(name, slots)
         yield "limit", name, f"{slots} pairs in work"
 

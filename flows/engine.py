@@ -78,9 +78,12 @@ def _run(campaign: Campaign, engine: str, terminal: Terminal) -> None:
     os.environ["PREFECT_API_URL"] = server.ensure(runs, say=terminal.say)
     for name, value in CLIENT.items():
         os.environ.setdefault(name, value)
-    from flows.port import port as campaign_flow  # noqa: PLC0415  (Prefect costs 1.1 s)
+    from prefect import tags  # noqa: PLC0415  (Prefect costs 1.1 s)
 
-    asyncio.run(campaign_flow(campaign.runs, campaign.run_id, campaign.epoch))
+    from flows.port import port as campaign_flow  # noqa: PLC0415
+
+    with tags("kforge", campaign.run_id):
+        asyncio.run(campaign_flow(campaign.runs, campaign.run_id, campaign.epoch))
 
 
 def _print(terminal: Terminal, *, as_json: bool) -> None:

@@ -13,7 +13,6 @@ from prefect.artifacts import (
     aupdate_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
-from prefect.concurrency.asyncio import concurrency
 
 import agents.loop
 from agents.loop import History, Iterate, Stages
@@ -22,6 +21,7 @@ from flows.heard import told
 from tasks import pages
 from tasks.campaign import PairResult, campaign_file, read_campaign, run_pair
 from tasks.progress import listener
+from tasks.slots import slot
 
 FINE_PAIRS = 1000
 """Campaigns above have no task run a step and no bar: 30 task runs/s are all that one server
@@ -29,9 +29,6 @@ records (PREFECT.md, section 1), and its list of a run is slow above 2,000."""
 SHOWN_EVERY_S = 10.0
 """A move of the bar costs the server 10 to 20 ms: steps of a second would cost it a tenth of a core
 for each pair in work."""
-HELD_S = 120.0
-"""A slot of a device's limit comes back so long after its holder was killed. The limit is for
-people (who works, who waits) and made by `kforge bootstrap`; the lock file is what decides."""
 
 
 @flow(name="pair", flow_run_name="{operator}@{device}", persist_result=False)
@@ -48,7 +45,7 @@ async def pair(runs: str, run_id: str, operator: str, device: str) -> PairResult
         listener().stepped(iteration)
 
     iterate = _in_tasks(bar) if fine else None
-    async with concurrency(f"device-{pages.slug(device)}", lease_duration=HELD_S):
+    async with slot(device):
         result = await run_pair(campaign, subject, iterate=iterate, on_step=stepped)
     await _publish(subject.name, bar, rows, result)
     return result

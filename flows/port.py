@@ -20,7 +20,14 @@ MOST_STARTS = 10
 """Of one run, by the automation `kforge-crashed`."""
 
 
-@flow(name="port", flow_run_name="{run_id} {epoch}", persist_result=False)
+def _named() -> str:
+    given = flow_run.parameters
+    campaign = read_campaign(campaign_file(Path(given["runs"]), given["run_id"]))
+    operators = [o.name for o in campaign.operators]
+    return pages.title(operators, [d.name for d in campaign.devices], campaign.epoch)
+
+
+@flow(name="port", flow_run_name=_named, persist_result=False)
 async def port(runs: str, run_id: str, epoch: str) -> list[PairResult]:
     """Ports all pairs of the campaign stored under RUNS/campaigns; goes on from the ledger.
 

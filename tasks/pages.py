@@ -79,11 +79,11 @@ def _step_row(iteration: Iteration) -> Row:
         "lineage": iteration.move.lineage,
         "verdict": iteration.verdict.value,
         "speed-up": speed(iteration),
+        "techniques added": ", ".join(iteration.techniques_added),
+        "reason": clean(iteration.reason),
+        "advice": clean(iteration.advice.change) if iteration.advice else "",
         "baseline": iteration.baseline,
         "time": ", ".join(f"{t.shape} {t.candidate_us:.1f} us" for t in times),
-        "techniques added": ", ".join(iteration.techniques_added),
-        "advice": clean(iteration.advice.change) if iteration.advice else "",
-        "reason": clean(iteration.reason),
     }
 
 
@@ -103,6 +103,20 @@ def best_page(iteration: Iteration) -> str:
         f" candidate `{iteration.candidate_id}` of step {iteration.move.step}\n\n"
         f"{iteration.reason}\n\n{fence}python\n{source}\n{fence}\n"
     )
+
+
+def title(operators: Sequence[str], devices: Sequence[str], epoch: str) -> str:
+    """A campaign in a line that a person can scan.
+
+    >>> title(["softmax", "mish", "gelu", "relu", "cumsum"], ["cpu"], "2026-11-30")
+    'softmax, mish, gelu and 2 more on cpu, 2026-11-30'
+    """
+    return f"{_listed(operators)} on {_listed(devices)}, {epoch}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def result_rows(results: Sequence[PairResult]) -> list[Row]:

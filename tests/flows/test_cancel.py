@@ -162,14 +162,17 @@ def test_cancel_stops_what_runs_on_the_host(
     store_campaign(made)
     checkout.prefect("work-pool", "create", "cancelled", "--type", "process")
     checkout.prefect("--no-prompt", "deploy", "--all")
-    with subprocess.Popen(
-        [BIN / "prefect", "worker", "start", "--pool", "cancelled"],
-        cwd=tmp_path,
-        env=checkout.environment,
-        stdout=(tmp_path / "worker.log").open("ab"),
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    ) as worker:
+    with (
+        (tmp_path / "worker.log").open("ab") as log,
+        subprocess.Popen(
+            [BIN / "prefect", "worker", "start", "--pool", "cancelled"],
+            cwd=tmp_path,
+            env=checkout.environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as worker,
+    ):
         try:
             deployment = ask(url, "/deployments/name/port/cancelled", method="GET")["id"]
             given = {"runs": made.runs, "run_id": made.run_id, "epoch": made.epoch}

@@ -109,9 +109,10 @@ def test_a_campaign_is_one_flow_run_a_pair_with_its_artifacts(runs: Path, tmp_pa
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1].split()[:4] == ["a", "cpu", "FASTER", "eager"]
     seen = asyncio.run(look(runs, made.run_id))
-    parent = f"{made.run_id} names"
+    parent = "a, b on cpu, names"
     assert seen.names == {parent: "Completed", "a@cpu": "Completed", "b@cpu": "Completed"}
-    assert seen.tags["a@cpu"] == {"cpu", "map"}
+    assert seen.tags["a@cpu"] == {"cpu", "map", "kforge", made.run_id}
+    assert seen.tags[parent] == {"kforge", made.run_id}
     kinds = ("progress", "iterations", "best")
     assert seen.artifacts == {"speedups", *(f"{k}-{o}-cpu" for k in kinds for o in "ab")}
 
