@@ -74,6 +74,7 @@ class LlmGenerator:
 def _candidate(request: Request, answer: Answer, call: LlmCall) -> Candidate:
     move, pair = request.move, request.pair
     start = pair.settings.start if move.mode is Mode.TRANSLATE else None
+    shown = pair.reference.candidate_id if pair.reference else None
     return Candidate(
         source=answer.source,
         language=pair.brief.language,
@@ -81,7 +82,7 @@ def _candidate(request: Request, answer: Answer, call: LlmCall) -> Candidate:
         agent_name=call.model if _kind(call) == COMMAND else "litellm",
         model=call.model,
         parents=(move.parent,) if move.parent else (),
-        reference=digest(pair.brief.language, start) if start else None,
+        reference=digest(pair.brief.language, start) if start else shown,
         techniques=tuple(t for t in dict.fromkeys(answer.techniques) if t in TECHNIQUES),
         note=answer.note,
         prompt_hash=call.prompt_hash,

@@ -157,6 +157,8 @@ def _standing(request: Request) -> dict[str, Any]:
         **_common(request),
         "brief": request.pair.brief,
         "guardrails": request.pair.settings.guardrails,
+        "lessons": [str(lesson) for lesson in request.pair.lessons],
+        "reference": request.pair.reference,
         "device_line": _device(request).splitlines()[0],
         "library": _LIBRARY[contract.library],
         "shapes_rule": _SHAPES[contract.shapes],

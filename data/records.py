@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from data.guardrails import Guardrails
+from data.memory import Lesson, Reference
 from data.oracle import Oracle
 from data.verdict import Outcome, Verdict
 
@@ -564,6 +565,8 @@ class Settings:
     include: dict[str, str] = field(default_factory=dict)
     """Auxiliary sources by file name."""
     guardrails: Guardrails = field(default_factory=Guardrails)
+    reference: str | None = None
+    """Device whose best confirmed kernel is shown; None: the arm without one."""
     strategy: Strategy = Strategy.PAIR
     compact: bool = False
     """Prompts of at most 1,500 tokens, for small models."""
@@ -594,6 +597,9 @@ class Pair:
     contract: Contract
     settings: Settings
     brief: Brief
+    lessons: tuple[Lesson, ...] = ()
+    """What verdicts on record say of techniques for this device and family."""
+    reference: Reference | None = None
 
     @property
     def name(self) -> str:

@@ -44,6 +44,10 @@ CrewFile = Annotated[
 Calls = Annotated[int | None, Option(min=1, help="Requests to a model for a pair. [40]")]
 Usd = Annotated[float | None, Option(min=0, help="Dollars for a pair, at most. [2.00]")]
 CampaignUsd = Annotated[float | None, Option(min=0, help="Dollars for all pairs together.")]
+Foreign = Annotated[
+    str | None,
+    Option("--reference", metavar="DEVICE", help="Show the best confirmed kernel of that device."),
+]
 How = Annotated[
     Strategy, Option(help="Two agents; or an arm to compare with: the generator alone, or samples.")
 ]
@@ -89,6 +93,7 @@ def port(  # noqa: PLR0913  (one parameter an option; `asked` reads them by name
     calls: Calls = None,
     usd: Usd = None,
     campaign_usd: CampaignUsd = None,
+    reference: Foreign = None,
     strategy: How = Strategy.PAIR,
     compact: Compact = False,
     hours: Hours = None,

@@ -16,6 +16,7 @@ from tasks import devices
 from tasks.campaign import Campaign, identify
 from tasks.crew import Crew, CrewFile, read_crew
 from tasks.limits import Limits
+from tasks.remembering import remembered
 from tasks.served import PARALLEL
 
 AGENTS = ("offline", "llm")
@@ -54,6 +55,7 @@ class Asked:
     calls: int | None = None
     usd: float | None = None
     campaign_usd: float | None = None
+    reference: str | None = None
     strategy: Strategy = Strategy.PAIR
     compact: bool = False
     runs: str = "runs"
@@ -64,6 +66,8 @@ def compose(asked: Asked) -> Campaign:
     _check(asked)
     file = read_crew(Path(asked.crew)) if asked.crew else CrewFile()
     chosen = devices.find(asked.devices)
+    if asked.reference:
+        devices.find((asked.reference,))
     operators = find(asked.operators, Path(asked.suite) if asked.suite else None)
     campaign = Campaign(
         run_id="",
@@ -78,7 +82,7 @@ def compose(asked: Asked) -> Campaign:
         limits=Limits(hours=asked.hours, device_minutes=asked.device_minutes, tokens=asked.tokens),
     )
     _compilable(campaign)
-    return identify(campaign)
+    return remembered(identify(campaign))
 
 
 def _compilable(campaign: Campaign) -> None:
@@ -133,6 +137,7 @@ def _settings(asked: Asked, rails: Guardrails) -> Settings:
         start=_text(Path(asked.start), "--start") if asked.start else None,
         include=_sources(Path(asked.include)) if asked.include else {},
         guardrails=rails,
+        reference=asked.reference,
         strategy=asked.strategy,
         compact=asked.compact,
     )

@@ -13,6 +13,7 @@ from agents.loop import Iterate, Stages
 from agents.strategy import next_move
 from data.codec import dumps, loads
 from data.errors import LedgerError
+from data.memory import Memory
 from data.records import (
     Admission,
     Brief,
@@ -57,6 +58,8 @@ class Campaign:
     contract: Contract
     settings: Settings
     crew: Crew
+    memory: Memory = field(default_factory=Memory)
+    """Of earlier campaigns; no part of the identity, else a resumed run would be another."""
     parallel: int = PARALLEL
     """Pairs at a time; as the limits no part of the identity: no number depends on it."""
     limits: Limits = field(default_factory=Limits)
@@ -90,6 +93,8 @@ class Campaign:
             contract=self.contract,
             settings=self.settings,
             brief=brief,
+            lessons=self.memory.lessons.get(f"{device.name}/{operator.family}", ()),
+            reference=self.memory.references.get(operator.hash),
         )
 
 
