@@ -35,9 +35,10 @@ function tiles() {
   const faster = sum((row) => row.verdict === "FASTER" && row.confirmed);
   const right = sum((row) => ["FASTER", "CORRECT"].includes(row.verdict));
   const others = about.devices - about.timed_devices;
+  const untimed = [...new Set(Object.values(EXECUTION))].filter((kind) => kind !== "hardware").sort();
   return [
-    tile(shown(about.operators, "count"), "operators", `${many(about.pairs, "pair")}, ${many(about.steps, "step")}`),
-    tile(shown(about.devices, "count"), about.devices === 1 ? "device" : "devices", others ? `${about.timed_devices} timed, ${others} without times (emulated)` : "all timed on hardware"),
+    tile(shown(about.operators, "count"), "operators", `${many(about.pairs, "pair")}, ${many(about.steps, "step")}${about.imported ? `; ${many(about.imported, "imported step")} counted nowhere else` : ""}`),
+    tile(shown(about.devices, "count"), about.devices === 1 ? "device" : "devices", others ? `${about.timed_devices} timed, ${others} without times (${untimed.join(", ")})` : "all timed on hardware"),
     tile(`${faster} of ${hardware}`, "confirmed faster", "operators by device and contract, hardware only"),
     tile(`${right} of ${sum(() => true)}`, "right", "on hardware or emulated; failures count"),
     costTile(),

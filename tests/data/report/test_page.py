@@ -172,6 +172,15 @@ def test_a_run_alone_is_answered_over_its_rows(tmp_path: Path) -> None:
     assert [r["speedup"] for r in rows_of(data_of(reported(tmp_path))["tables"]["best"])] == [5.0]
 
 
+def test_rows_of_another_judge_count_apart(tmp_path: Path) -> None:
+    """Imported history is told, and is in no figure."""
+    other = replace(CPU, name="l40s", execution="imported")
+    data = data_of(reported(tmp_path, plain(0), plain(1, device=other)))
+    assert (data["about"]["steps"], data["about"]["imported"]) == (1, 1)
+    assert data["pairs"]["rows"] == 2
+    assert [r["device"] for r in rows_of(data["tables"]["coverage"])] == ["cpu"]
+
+
 def test_made_up_rows_are_called_so(tmp_path: Path) -> None:
     """A ledger of simulated devices can not be taken for measurements."""
     simulated.mark(tmp_path / "runs")
