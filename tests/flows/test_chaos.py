@@ -46,14 +46,17 @@ class Site:
 
     def __init__(self, folder: Path, endpoint: str) -> None:
         self.folder, self.runs = folder, folder / "runs"
-        self.database = Postgresql()
-        self.database.start()
         (folder / "server").mkdir()
+        self.database = Postgresql()
         self.server = PrefectServer(folder / "server", self.database.url)
-        self.server.start()
         self.made = made(self.runs, endpoint)
         self.worker: subprocess.Popen[bytes] | None = None
         self.killed: Counter[str] = Counter()
+
+    def open(self) -> None:
+        """Starts database and server and deploys the campaign."""
+        self.database.start()
+        self.server.start()
         self.tool("work-pool", "create", "kforge", "--type", "process")
         self.tool(
             "--no-prompt", "deploy", "--prefect-file", "tests/simulated/harried.yaml", "--all"
@@ -233,6 +236,7 @@ def test_whatever_is_killed_the_ledger_is_that_of_a_calm_night(tmp_path: Path) -
         prompts.unlink()
         site = Site(tmp_path, endpoint)
         stack.callback(site.close)
+        site.open()
         harried(site, seed)
         until_gone(site)
     assert rows(site.runs) == calm
