@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from data.errors import MisuseError
-from data.report.page import write
 from data.upkeep import require
 from data.views import plain, query, question
 
@@ -50,6 +49,8 @@ def print_answer(runs: Path, sql: str, form: str) -> None:
 
 def print_report(runs: Path, out: Path, run: str | None) -> None:
     """Writes the page; its path on stdout, what it lacks on stderr."""
+    from data.report.page import write  # noqa: PLC0415
+
     written = write(runs, out, run)
     for text in written.left_out:
         print(f"left out of the page: {text}", file=sys.stderr)

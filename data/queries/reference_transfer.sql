@@ -2,32 +2,35 @@
 -- An arm is what one run did for an operator, device and contract. Both arms have the same kind of
 -- agent and model and are cut to the steps of the shorter. An operator counts once. The tests are
 -- sign tests: of the operators solved by one arm alone, and of the speeds where both solved it.
-WITH steps AS (
-    SELECT run_id, operator_hash, device, contract, agent_kind, coalesce(model, '') AS model,
-        verdict IN ('CORRECT', 'FASTER') AS correct, speedup, reference,
-        row_number() OVER (PARTITION BY run_id, operator_hash, device, contract ORDER BY step) AS n
+-- `steps` holds what an arm had reached after n steps, so that a budget is looked up.
+WITH steps AS MATERIALIZED (
+    SELECT hash(run_id, operator_hash, device, contract) AS arm, run_id, operator_hash, device,
+        contract, agent_kind, coalesce(model, '') AS model, reference,
+        row_number() OVER reached AS n,
+        bool_or(verdict IN ('CORRECT', 'FASTER')) OVER reached AS solved,
+        max(speedup) FILTER (verdict IN ('CORRECT', 'FASTER')) OVER reached AS fastest
     FROM stored.judged
     WHERE execution = 'hardware' AND mode NOT IN ('confirm', 'admit')
+    WINDOW reached AS (
+        PARTITION BY hash(run_id, operator_hash, device, contract)
+        ORDER BY step ROWS UNBOUNDED PRECEDING)
 ), arms AS (
-    SELECT run_id, operator_hash, device, contract,
+    SELECT arm, any_value(operator_hash) AS operator_hash, any_value(device) AS device,
+        any_value(contract) AS contract,
         arg_min(agent_kind, n) AS agent, arg_min(model, n) AS model,
-        count(*) AS steps, bool_or(reference IS NOT NULL) AS shown
-    FROM steps GROUP BY run_id, operator_hash, device, contract
+        count(*) AS steps, count(reference) > 0 AS shown
+    FROM steps GROUP BY arm
 ), matched AS (
     SELECT a.operator_hash, a.device, a.contract, a.agent, a.model,
-        a.run_id AS with_run, b.run_id AS without_run, least(a.steps, b.steps) AS budget
+        a.arm AS with_arm, b.arm AS without_arm, least(a.steps, b.steps) AS budget
     FROM arms a JOIN arms b USING (operator_hash, device, contract, agent, model)
     WHERE a.shown AND NOT b.shown
 ), compared AS (
-    SELECT m.operator_hash, m.device, m.contract, m.agent, m.model, m.with_run, m.without_run,
-        any_value(budget) AS budget,
-        bool_or(s.correct AND s.run_id = with_run) AS solved_with,
-        bool_or(s.correct AND s.run_id = without_run) AS solved_without,
-        max(s.speedup) FILTER (s.correct AND s.run_id = with_run)
-            / max(s.speedup) FILTER (s.correct AND s.run_id = without_run) AS gain
-    FROM matched m JOIN steps s ON s.operator_hash = m.operator_hash AND s.device = m.device
-        AND s.contract = m.contract AND s.run_id IN (with_run, without_run) AND s.n <= budget
-    GROUP BY ALL
+    SELECT m.operator_hash, m.device, m.contract, m.agent, m.model, budget,
+        w.solved AS solved_with, o.solved AS solved_without, w.fastest / o.fastest AS gain
+    FROM matched m
+    JOIN steps w ON w.arm = with_arm AND w.n = budget
+    JOIN steps o ON o.arm = without_arm AND o.n = budget
 ), operators AS (
     SELECT device, contract, agent, model, operator_hash, avg(budget) AS budget,
         avg(solved_with::INT) AS solved_with, avg(solved_without::INT) AS solved_without,
