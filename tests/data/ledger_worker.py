@@ -77,7 +77,7 @@ def storm(root: Path, logs: Path, workers: int, each: int) -> None:
         for n in random.sample(sorted(todo), min(len(todo), 1)):
             _kill(todo[n])
             todo[n] = _forked(partial(storming, root, logs / str(n), n, each))
-        if random.random() < 0.2:
+        if random.random() < 0.05:  # some of its passes are to end
             _kill(gatherer)
             gatherer = _forked(lambda: _gather_on(root))
     _kill(gatherer)

@@ -23,6 +23,7 @@ from tests.data.ledger_worker import PAIR, VERBS, storm_operator
 from tests.data.samples import CPU, RELU, call, confirmed, key, plain, rich
 
 ROOT = Path(__file__).parents[2]
+LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 STEPPED = ("iterations", "timings", "llm_calls")
 
 
@@ -445,6 +446,7 @@ def test_eight_killed_processes_lose_and_double_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_eight_killed_processes_record_20000_rows(tmp_path: Path) -> None:
     """The same of 20,000 rows."""
     weather(tmp_path, 2500)
@@ -465,7 +467,7 @@ def test_a_truncated_file_costs_its_own_row(
     assert capsys.readouterr().err.count("step-00") == 4
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=LONG)])
 def test_kill_before_any_system_call_loses_nothing(
     ledger: Ledger, tmp_path: Path, every: int
 ) -> None:

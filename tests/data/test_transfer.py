@@ -91,6 +91,7 @@ def test_noise_is_rarely_claimed() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_noise_is_claimed_at_the_stated_rate() -> None:
     """Of 1,000 ledgers without transfer at most 5 % make any claim, all cells taken together."""
     assert false_claims(1000) <= 50
