@@ -107,9 +107,12 @@ class IntelTarget:
         return diagnostics.parse(text, FILES[SYCL if f"{FILES[SYCL]}:" in text else TOOL])
 
     def parse_report(self, text: str) -> Report:
-        """Memory by group and item, for a GPU what ocloc says instead; a remark a kernel."""
+        """Memory by group and item, for a GPU what ocloc says instead; a remark a kernel.
+
+        Of a GPU that ocloc does not know there are no figures: those of the processor are not its.
+        """
         gpu = list(_GPU.finditer(text))
-        found = gpu or list(_USAGE.finditer(text))
+        found = gpu if _GPU_LINE.search(text) else list(_USAGE.finditer(text))
         values = GPU_VALUES if gpu else VALUES
         tool = "ocloc" if gpu else TOOL
         metrics = tuple(
