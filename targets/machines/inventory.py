@@ -263,7 +263,8 @@ def _looked_up(of: Device) -> tuple[Capabilities, str]:
     nodes = [node for node in target.nodes if here and Path(node).exists()]
     can = target.capabilities(frozenset((*tools, *nodes)), of.language)
     if of.execution == "emulated":
-        said = f"executed by {emulator.version()}; {can.why}"
+        language = of.language or target.languages[0]
+        said = f"{can.why}; executed by {emulator.version(language)}"
         can = replace(can, execute=True, time=False, why=said)
     if of.execution == "none":
         can = replace(can, execute=False, time=False)  # the judge takes it to no other device

@@ -99,8 +99,14 @@ def emulates(target: Target) -> bool:
     return bool(set(target.languages) & set(EMULATOR.languages)) and _where() is not None
 
 
-def version() -> str:
-    return _version()
+def version(language: str) -> str:
+    """What executes kernels of the language in place of a device."""
+    found, jit = opencl.library(), sycl.sycl_library()
+    if language in OPENCL.languages and found is not None:
+        return opencl.release(found)
+    if language in SYCL.languages and jit is not None:
+        return sycl.sycl_release(jit)
+    return f"fibers of emulator {digest(*build.HEADERS.values())[:8]}"
 
 
 def lanes(device: Device) -> int:
