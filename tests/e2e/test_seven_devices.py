@@ -32,7 +32,7 @@ def test_four_vendors_and_the_processor(tmp_path: Path) -> None:
     """Verdicts from execution, real compilers' figures, times for the processor's devices alone."""
     devices = [word for name in (*EMULATED, *TIMED) for word in ("--device", name)]
     kforge = Path(sys.executable).with_name("kforge")
-    command = [kforge, "port", *OPERATORS, *devices, "--steps", "2", "--engine", "local"]
+    command = [str(kforge), "port", *OPERATORS, *devices, "--steps", "2", "--engine", "local"]
     done = subprocess.run(
         [*command, "--runs", tmp_path / "runs"],
         cwd=ROOT,
