@@ -3,6 +3,7 @@
 import base64
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -126,6 +127,7 @@ def chromium() -> Iterator[Page]:
         flags += ["--no-first-run", "--disable-background-networking", "--hide-scrollbars"]
         process = subprocess.Popen(
             [PROGRAM, *flags, "--remote-debugging-port=0", f"--user-data-dir={home}"],
+            env={**os.environ, "TMPDIR": home},  # it leaves folders behind
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
