@@ -57,6 +57,9 @@ def install(runs: Path) -> None:
 class SimulatedMachine(LocalMachine):
     """Answers at once or after a fixed time; leases are real."""
 
+    async def _alone(self, key: str, device: Device) -> None:
+        """Nobody else can use what is not there."""
+
     async def probe(self, device: Device) -> Probe:
         return Probe(card=Card(peak_gb_s=1.0), environment=ENVIRONMENT)
 
