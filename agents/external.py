@@ -92,6 +92,8 @@ class Command:
             ) from None
         finally:
             _kill(process)
+            # wait() waits for the pipes' ends too, which an unread one never comes to.
+            process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
             await process.wait()
         if status != 0:
             words = " ".join(redact(said.decode(errors="replace")).split())[-SAID:]
