@@ -2,7 +2,7 @@
 WITH steps AS (
     SELECT run_id, any_value(epoch) AS epoch, count(*) AS steps,
         coalesce(sum(run_seconds), 0) / 60 AS device_minutes
-    FROM iterations GROUP BY run_id
+    FROM iterations WHERE execution <> 'imported' GROUP BY run_id
 ), calls AS (
     SELECT run_id, count(*) AS calls, sum(cost_usd) AS cost_usd,
         coalesce(sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)), 0)::BIGINT AS tokens

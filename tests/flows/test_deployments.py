@@ -173,6 +173,7 @@ def get_init_inputs(): return []
 
 
 @pytest.mark.e2e
+@pytest.mark.long
 def test_a_worker_runs_a_scheduled_campaign(
     deployed: Path, client_url: str, tmp_path: Path
 ) -> None:
