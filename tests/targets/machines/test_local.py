@@ -56,7 +56,7 @@ async def test_lease_is_exclusive(machine: LocalMachine) -> None:
     await asyncio.gather(*(hold(CPU) for _ in range(4)))
     assert most == 1
     async with machine.lease(CPU):
-        await asyncio.wait_for(hold(replace(CPU, name="second", index=1)), 5)
+        await asyncio.wait_for(hold(replace(CPU, name="card", target="apple")), 5)
 
 
 async def test_lease_holds_across_machines_objects_and_names(
