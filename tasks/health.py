@@ -63,12 +63,14 @@ def _package(name: str, remedy: str) -> Check:
 
 
 def _compiler(target: str) -> Check:
-    tools = TARGETS[target].tools
-    found = next((path for t in tools if (path := shutil.which(t))), None)
+    """Some compilers are executables, some are libraries that are loaded."""
+    tools, programs = TARGETS[target].tools, TARGETS[target].programs
+    paths = (programs[t].where() if t in programs else shutil.which(t) for t in tools)
+    found = next((str(path) for path in paths if path), None)
     return Check(
         name=f"compiler {target}",
         ok=found is not None,
-        found=found or f"none of {', '.join(tools)} is on PATH; install one",
+        found=found or f"none of {', '.join(tools)} is installed; make toolchains",
     )
 
 

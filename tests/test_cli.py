@@ -207,10 +207,10 @@ def test_doctor_without_a_compiler_fails_and_says_what_to_do(tmp_path: Path) -> 
     """PASS and FAIL lines, exit 1 when one fails; a key's value is never shown."""
     env = {"PATH": str(KFORGE.parent), "OPENAI_API_KEY": "sk-secret"}
     done = kforge("doctor", cwd=tmp_path, env=env)
-    lines = {line.split()[1]: line for line in done.stdout.splitlines()}
+    lines = {line[6:].split("  ")[0]: line for line in done.stdout.splitlines()}
     assert done.returncode == 1
-    assert lines["compiler"].startswith("FAIL")
-    assert "install" in lines["compiler"]
+    assert lines["compiler cpu"].startswith("FAIL")
+    assert "install" in lines["compiler cpu"]
     assert lines["python"].startswith("PASS")
     assert "OPENAI_API_KEY" in done.stdout
     assert "sk-secret" not in done.stdout + done.stderr

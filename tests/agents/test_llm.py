@@ -170,6 +170,7 @@ async def test_a_dead_endpoint_is_one_line() -> None:
         ("127.0.0.1:80", "expected http://HOST:PORT/v1"),
         ("http://127.0.0.1:no/v1", "port is no number"),
     ],
+    ids=["closed", "unknown", "no scheme", "no port"],
 )
 def test_a_wrong_base_is_said_before_anything_is_done(base: str, said: str) -> None:
     """No operator is probed and nothing is imported for an endpoint that is not there."""
