@@ -52,14 +52,7 @@ def crashed(pool: str) -> AutomationCore:
     return AutomationCore(
         name="kforge-crashed",
         description=f"a crashed run of the pool {pool} is started again",
-        trigger=EventTrigger(
-            match={RUN: "prefect.flow-run.*"},
-            match_related=_of(pool),
-            expect={"prefect.flow-run.Crashed"},
-            for_each={RUN},
-            posture=Posture.Reactive,
-            threshold=1,
-        ),
+        trigger=_ended(pool, "Crashed"),
         actions=[
             ChangeFlowRunState(
                 state=StateType.SCHEDULED,
@@ -76,14 +69,7 @@ def alarm(pool: str, block: UUID) -> AutomationCore:
     return AutomationCore(
         name="kforge-alarm",
         description=f"a failed run of the pool {pool} is told to the block kforge-alarm",
-        trigger=EventTrigger(
-            match={RUN: "prefect.flow-run.*"},
-            match_related=_of(pool),
-            expect={"prefect.flow-run.Failed"},
-            for_each={RUN},
-            posture=Posture.Reactive,
-            threshold=1,
-        ),
+        trigger=_ended(pool, "Failed"),
         actions=[
             SendNotification(
                 block_document_id=block,
@@ -94,5 +80,13 @@ def alarm(pool: str, block: UUID) -> AutomationCore:
     )
 
 
-def _of(pool: str) -> dict[str, str | list[str]]:
-    return {"prefect.resource.role": "work-pool", "prefect.resource.name": pool}
+def _ended(pool: str, state: str) -> EventTrigger:
+    """Each run of the pool that ends so."""
+    return EventTrigger(
+        match={RUN: "prefect.flow-run.*"},
+        match_related={"prefect.resource.role": "work-pool", "prefect.resource.name": pool},
+        expect={f"prefect.flow-run.{state}"},
+        for_each={RUN},
+        posture=Posture.Reactive,
+        threshold=1,
+    )

@@ -8,17 +8,13 @@ from pathlib import Path
 
 from data.metrics import METRICS
 from data.records import (
-    Admission,
     Brief,
-    BuildResult,
     Device,
     Diagnostic,
     Metric,
     Profile,
-    RunResult,
-    Shape,
 )
-from targets import amd_clang, amd_launch, diagnostics, rocprof, roofline
+from targets import amd_clang, amd_launch, diagnostics, rocprof
 from targets.base import Capabilities, Program, Report
 from targets.brief import brief
 from targets.remote.kforge_launch import Half
@@ -81,14 +77,6 @@ class AmdTarget:
             source = f"clang: {name}"
             metrics.append(Metric(name=term.name, value=worst, unit=term.unit, source=source))
         return Report(metrics=tuple(metrics), remarks=tuple(_said(k, u) for k, u in found))
-
-    def readable(self, text: str) -> str:
-        return diagnostics.readable(text)
-
-    def profile(
-        self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
-    ) -> Profile:
-        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
         return rocprof.command(program)

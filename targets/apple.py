@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from data.records import (
-    Admission,
     Brief,
-    BuildResult,
     Device,
     Diagnostic,
     Profile,
-    RunResult,
-    Shape,
 )
-from targets import apple_launch, diagnostics, roofline, xctrace
+from targets import apple_launch, diagnostics, xctrace
 from targets.base import Capabilities, Program, Report
 from targets.brief import brief
 from targets.remote.kforge_launch import Half
@@ -73,14 +69,6 @@ class AppleTarget:
     def parse_report(self, text: str) -> Report:  # noqa: ARG002 (the contract's)
         """Nothing: Metal's compiler prints no registers, no spills and no occupancy."""
         return Report()
-
-    def readable(self, text: str) -> str:
-        return diagnostics.readable(text)
-
-    def profile(
-        self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
-    ) -> Profile:
-        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
         return xctrace.command(program)

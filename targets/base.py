@@ -11,15 +11,11 @@ from pathlib import Path
 from typing import Protocol
 
 from data.records import (
-    Admission,
     Brief,
-    BuildResult,
     Device,
     Diagnostic,
     Metric,
     Profile,
-    RunResult,
-    Shape,
 )
 from targets.remote.kforge_launch import Half
 
@@ -107,14 +103,6 @@ class Target(Protocol):
 
     def parse_report(self, text: str) -> Report:
         """Static metrics and remarks in the same output."""
-
-    def readable(self, text: str) -> str:
-        """The compiler's output without what it quotes from files that are not the candidate's."""
-
-    def profile(
-        self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
-    ) -> Profile:
-        """What the analyst reads of a candidate that was timed at `shape`."""
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
         """Runs `program` under the vendor's profiler; empty where there is none."""

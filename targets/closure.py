@@ -5,7 +5,9 @@ What it imports of `targets` is followed, anything else of ours is refused.
 
 import ast
 import functools
+import os
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +17,21 @@ def closure(module: str, name: str) -> list[str]:
     parts = _Taken()
     parts.take(module, name)
     return parts.texts
+
+
+def alone(module: str, entry: str) -> Callable[[Sequence[str]], int]:
+    """Becomes a process of its own that calls `entry` with the words, for a compiler with threads.
+
+    A fork keeps none of a loaded run time's. The source is read here and goes along: the process
+    starts where walls hide our files.
+    """
+    end = f"import sys\nsys.exit({entry}(sys.argv[1:]))"
+    text = "\n\n".join((*closure(module, entry), end))
+
+    def run(words: Sequence[str]) -> int:
+        os.execv(sys.executable, (sys.executable, "-I", "-c", text, *words))  # noqa: S606 (a list)
+
+    return run
 
 
 @dataclass(slots=True)

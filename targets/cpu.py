@@ -7,17 +7,13 @@ from pathlib import Path
 
 from data.errors import MachineError
 from data.records import (
-    Admission,
     Brief,
-    BuildResult,
     Device,
     Diagnostic,
     Metric,
     Profile,
-    RunResult,
-    Shape,
 )
-from targets import diagnostics, roofline
+from targets import diagnostics
 from targets.base import Capabilities, Program, Report
 from targets.remote import kforge_launch
 
@@ -91,14 +87,6 @@ class CpuTarget:
             ),
             remarks=tuple(f"{r.line}: {r.text}" for r in _ranked(said, good, bad)),
         )
-
-    def readable(self, text: str) -> str:
-        return diagnostics.readable(text)
-
-    def profile(
-        self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
-    ) -> Profile:
-        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
         return ()

@@ -7,22 +7,17 @@ from pathlib import Path
 
 from data.metrics import METRICS
 from data.records import (
-    Admission,
     Brief,
-    BuildResult,
     Device,
     Diagnostic,
     Metric,
     Profile,
-    RunResult,
-    Shape,
 )
 from targets import (
     cards,
     diagnostics,
     opencl,
     opencl_launch,
-    roofline,
     sycl,
     sycl_launch,
     unitrace,
@@ -129,14 +124,6 @@ class IntelTarget:
         said = tuple(m[0].removeprefix("gpu ") for m in _GPU_LINE.finditer(text))
         plain = () if gpu else tuple(map(_remark, found))
         return Report(metrics=metrics, remarks=(*said, *vectors, *plain))
-
-    def readable(self, text: str) -> str:
-        return diagnostics.readable(text)
-
-    def profile(
-        self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
-    ) -> Profile:
-        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
         return unitrace.command(program)

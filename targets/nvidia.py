@@ -7,17 +7,13 @@ from pathlib import Path
 
 from data.metrics import METRICS
 from data.records import (
-    Admission,
     Brief,
-    BuildResult,
     Device,
     Diagnostic,
     Metric,
     Profile,
-    RunResult,
-    Shape,
 )
-from targets import cards, diagnostics, ncu, nvidia_launch, nvrtc, ptxas, roofline, torch_trace
+from targets import cards, diagnostics, ncu, nvidia_launch, nvrtc, ptxas, torch_trace
 from targets.base import Capabilities, Program, Report
 from targets.brief import brief
 from targets.occupancy import Occupancy, occupancy
@@ -84,14 +80,6 @@ class NvidiaTarget:
             term = METRICS["theoretical_occupancy"]
             metrics.append(Metric(name=term.name, value=min(shares), unit=term.unit, source=source))
         return Report(metrics=tuple(metrics), remarks=tuple(map(_remark, found)))
-
-    def readable(self, text: str) -> str:
-        return diagnostics.readable(text)
-
-    def profile(
-        self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
-    ) -> Profile:
-        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:
         return ncu.command(program)

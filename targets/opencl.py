@@ -5,14 +5,13 @@ path: the vendor file of its package names a folder of the machine that built it
 """
 
 import ctypes
-import os
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from targets.closure import closure
+from targets.closure import alone
 from targets.remote.ocloc import gpu_report
 
 OPTIONS = ("-cl-std=CL3.0",)
@@ -246,14 +245,6 @@ def command(source: Path, product: Path, gpu: str = "") -> tuple[str, ...]:
     return ("opencl", *OPTIONS, *asked, "-o", str(product), str(source))
 
 
-def run(words: Sequence[str]) -> int:
-    """Becomes a process of its own for what `command` gave: a loaded run time survives no fork.
-
-    Its source goes along, for the walls hide our files.
-    """
-    os.execv(sys.executable, (sys.executable, "-I", "-c", PROGRAM, *words))  # noqa: S606 (a list)
-
-
 def compile_file(words: Sequence[str]) -> int:
     """Compiles in this process what `command` gave; 0 when the file was written."""
     product, source = words[-2:]
@@ -268,7 +259,4 @@ def compile_file(words: Sequence[str]) -> int:
     return 0
 
 
-PROGRAM = "\n\n".join(
-    (*closure(__name__, "compile_file"), "import sys", "sys.exit(compile_file(sys.argv[1:]))")
-)
-"""Read while our files can be: `run` is behind the walls."""
+run = alone(__name__, compile_file.__name__)

@@ -8,14 +8,13 @@ builds the same for a GPU.
 
 import ctypes
 import json
-import os
 import re
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from targets.closure import closure
+from targets.closure import alone
 from targets.opencl import Opencl, intel_library
 from targets.remote.ocloc import gpu_report
 
@@ -168,11 +167,6 @@ def sycl_command(source: Path, product: Path, gpu: str = "") -> tuple[str, ...]:
     return ("sycl", *FLAGS, *asked, "-o", str(product), str(source))
 
 
-def sycl_run(words: Sequence[str]) -> int:
-    """Becomes a process of its own for what `sycl_command` gave, as `opencl.run`."""
-    os.execv(sys.executable, (sys.executable, "-I", "-c", SYCL_PROGRAM, *words))  # noqa: S606 (a list)
-
-
 def compile_sycl(words: Sequence[str]) -> int:
     """Compiles in this process what `sycl_command` gave; 0 when the file was written."""
     product, source = words[-2:]
@@ -186,7 +180,4 @@ def compile_sycl(words: Sequence[str]) -> int:
     return 0
 
 
-SYCL_PROGRAM = "\n\n".join(
-    (*closure(__name__, "compile_sycl"), "import sys", "sys.exit(compile_sycl(sys.argv[1:]))")
-)
-"""Read while our files can be, as `opencl.PROGRAM`."""
+sycl_run = alone(__name__, compile_sycl.__name__)

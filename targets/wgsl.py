@@ -18,19 +18,15 @@ from typing import Any
 
 from data.errors import MachineError
 from data.records import (
-    Admission,
     Brief,
-    BuildResult,
     Device,
     Diagnostic,
     Profile,
-    RunResult,
-    Shape,
 )
-from targets import diagnostics, roofline
+from targets import diagnostics
 from targets.base import PROCESSOR, Capabilities, Program, Report
 from targets.brief import brief
-from targets.closure import closure
+from targets.closure import alone
 from targets.remote.kforge_launch import Half
 
 WGSL = "wgsl"
@@ -220,12 +216,6 @@ def _version() -> str:
     return f"wgpu {version('wgpu')}"
 
 
-def run_wgsl(words: Sequence[str]) -> int:
-    """Becomes a process of its own: a loaded driver has threads, which no fork keeps."""
-    command = (sys.executable, "-I", "-c", WGSL_PROGRAM, *words)
-    os.execv(sys.executable, command)  # noqa: S606 (a list)
-
-
 def compile_wgsl(words: Sequence[str]) -> int:
     """Compiles in this process; 0 when the file was written."""
     product, source = words[-2:]
@@ -237,9 +227,7 @@ def compile_wgsl(words: Sequence[str]) -> int:
     return 0
 
 
-WGSL_PROGRAM = "\n\n".join(
-    (*closure(__name__, "compile_wgsl"), "import sys", "sys.exit(compile_wgsl(sys.argv[1:]))")
-)
+run_wgsl = alone(__name__, compile_wgsl.__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,14 +258,6 @@ class WgslTarget:
     def parse_report(self, text: str) -> Report:  # noqa: ARG002 (the contract's)
         """Nothing: naga counts no registers."""
         return Report()
-
-    def readable(self, text: str) -> str:
-        return diagnostics.readable(text)
-
-    def profile(
-        self, admission: Admission, shape: Shape, build: BuildResult, run: RunResult
-    ) -> Profile:
-        return roofline.profile(admission, shape, build, run)
 
     def profile_command(self, program: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
         return ()

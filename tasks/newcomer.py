@@ -43,7 +43,6 @@ def _parsers(target: Target) -> Check:
     for text in NOISE:
         target.parse_diagnostics(text)
         target.parse_report(text)
-        target.readable(text)
         try:
             target.parse_profile(text)
         except MachineError as error:

@@ -20,7 +20,7 @@ from data.records import (
     Profile,
     RunResult,
 )
-from targets import TARGETS
+from targets import roofline
 from tasks.lease import leased
 from tasks.offline import Agents
 from tasks.retry import patiently
@@ -95,5 +95,4 @@ def profile(admission: Admission, iteration: Iteration) -> Profile:
     timed = next((t.shape for t in iteration.run.timings), None)
     shape = next((s for s in admission.shapes if s.name == timed), admission.official)
     assert shape is not None
-    target = TARGETS[iteration.device.target]
-    return target.profile(admission, shape, iteration.build, iteration.run)
+    return roofline.profile(admission, shape, iteration.build, iteration.run)

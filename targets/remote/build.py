@@ -23,6 +23,7 @@ from data.metrics import METRICS, Merge
 from data.records import BuildResult, Device, Diagnostic, Metric, Operator
 from targets import TARGETS
 from targets.base import Target
+from targets.diagnostics import readable
 from targets.remote import kforge_launch, strays
 from targets.remote.compiler import (
     Compiled,
@@ -226,7 +227,7 @@ def _result(target: Target, done: Sequence[Compiled], started: float) -> BuildRe
     failed = [c for c in done if not c.ok]
     texts = [c.output for c in (failed or done)]
     diagnostics = tuple(d for text in texts for d in target.parse_diagnostics(text))
-    log = "\n".join(target.readable(text) for text in texts)
+    log = "\n".join(readable(text) for text in texts)
     return BuildResult(
         ok=not failed,
         route="launcher",

@@ -10,7 +10,7 @@ import pytest
 from data.errors import MachineError
 from data.metrics import METRICS
 from data.records import Brief, Device
-from targets import TARGETS
+from targets import TARGETS, diagnostics
 from targets.base import Target
 
 CASES = Path(__file__).parent / "cases"
@@ -28,7 +28,7 @@ def test_empty_and_garbage_output_is_no_fault(target: Target) -> None:
     for text in ("", "\n", "x" * 10_000, "\x00\xff: :::\n   |\n", "error:", ":1:1: error: "):
         assert isinstance(target.parse_diagnostics(text), tuple)
         assert isinstance(target.parse_report(text).remarks, tuple)
-        assert isinstance(target.readable(text), str)
+        assert isinstance(diagnostics.readable(text), str)
     assert target.parse_diagnostics("") == ()
 
 
@@ -62,7 +62,7 @@ def test_cut_off_output_is_no_fault(target: Target) -> None:
         for end in range(0, len(text), max(len(text) // 40, 1)):
             target.parse_diagnostics(text[:end])
             target.parse_report(text[:end])
-            target.readable(text[:end])
+            diagnostics.readable(text[:end])
             with suppress(MachineError):
                 target.parse_profile(text[:end])
 

@@ -21,7 +21,7 @@ from data.records import (
     Shape,
     Timing,
 )
-from targets import diagnostics
+from targets import diagnostics, roofline
 from targets.cpu import CPU, EXAMPLES
 from targets.remote import kforge_launch
 
@@ -48,7 +48,7 @@ def test_cut_off_output_is_no_fault(path: Path) -> None:
     for end in range(0, len(text), 37):
         CPU.parse_diagnostics(text[:end])
         CPU.parse_report(text[:end])
-        CPU.readable(text[:end])
+        diagnostics.readable(text[:end])
 
 
 def test_quoted_lines_of_foreign_files_reach_nobody() -> None:
@@ -61,7 +61,7 @@ def test_quoted_lines_of_foreign_files_reach_nobody() -> None:
         "kernel.cpp:9:1: error: expected '}'\n"
     )
     found = CPU.parse_diagnostics(text)
-    shown = CPU.readable(text) + repr(found)
+    shown = diagnostics.readable(text) + repr(found)
     assert "secret" not in shown
     assert "root" not in shown
     assert [(d.file, d.line) for d in found] == [("kernel.cpp", 3), ("kernel.cpp", 9)]
@@ -70,7 +70,7 @@ def test_quoted_lines_of_foreign_files_reach_nobody() -> None:
 def test_forged_system_path_is_still_foreign() -> None:
     """`#line` with a path that climbs out of the system's folders quotes nothing."""
     text = "/usr/include/../../etc/shadow:1:1: error: secret\n    1 | secret\n      | ^\n"
-    assert "secret" not in CPU.readable(text) + repr(CPU.parse_diagnostics(text))
+    assert "secret" not in diagnostics.readable(text) + repr(CPU.parse_diagnostics(text))
 
 
 def test_many_errors_are_bounded() -> None:
@@ -120,7 +120,7 @@ def test_profile_numbers_follow_from_time_shape_and_card() -> None:
     """Every metric of the roofline has the value of its formula, the judge's cost taken off."""
     count = Metric(name="loops_missed", value=1.0, unit="count", source="g++")
     build = BuildResult(ok=True, route="launcher", metrics=(count,), remarks=("3: no",))
-    profile = CPU.profile(_admission(CARD, SHAPE), SHAPE, build, _run())
+    profile = roofline.profile(_admission(CARD, SHAPE), SHAPE, build, _run())
     expected = {
         "time_us": 110.0,
         "floor_us": 50.0,
@@ -151,9 +151,9 @@ def test_unknown_numbers_are_absent_and_not_zero() -> None:
     bare = Shape(name="full", inputs=(), outputs=(), flops=None, moved_bytes=8.0, floor_us=None)
     build = BuildResult(ok=True, route="launcher")
     untimed = RunResult(status=RunStatus.RAN)
-    profile = CPU.profile(_admission(None, bare), bare, build, untimed)
+    profile = roofline.profile(_admission(None, bare), bare, build, untimed)
     assert {m.name for m in profile.metrics} == {"moved_mib"}
-    timed = CPU.profile(_admission(None, bare), bare, build, _run())
+    timed = roofline.profile(_admission(None, bare), bare, build, _run())
     assert timed.value("compute_share") is None
     assert timed.value("time_us") == 110.0
 
@@ -162,7 +162,7 @@ def test_time_is_the_median_of_the_samples() -> None:
     """Raw samples, where given, win over the summary."""
     build = BuildResult(ok=True, route="launcher")
     run = _run(samples_us=(30.0, 20.0, 1000.0))
-    profile = CPU.profile(_admission(CARD, SHAPE), SHAPE, build, run)
+    profile = roofline.profile(_admission(CARD, SHAPE), SHAPE, build, run)
     assert profile.value("time_us") == 30.0
 
 

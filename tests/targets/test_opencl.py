@@ -1,7 +1,5 @@
 """OpenCL C on the processor: the launcher's half, the compile phase and the example."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +9,10 @@ import torch
 from data.records import Device, Operator
 from targets import opencl, opencl_launch
 from targets.intel import INTEL
-from targets.joined import joined
 from targets.machines.inventory import capabilities, devices
 from targets.remote.build import build
 from targets.remote.kforge_launch import HALVES, Kernels, kernels, signatures
+from tests.targets.exported import assert_example_is_right
 from tests.targets.rig import ADD, Rig
 
 DEVICE = Device(name="xeon-opencl", target="intel", vendor="intel", arch="x86_64")
@@ -161,23 +159,7 @@ def test_candidate_is_judged_on_the_processor(rig: Rig) -> None:
 def test_example_is_right(tmp_path: Path) -> None:
     """The one-shot example computes its operator, with the launcher that an export carries."""
     brief = INTEL.brief(DEVICE)
-    (tmp_path / "kforge_launch.py").write_text(joined(opencl_launch.OPENCL))
-    check = (
-        f"{brief.example_operator}\n{brief.example_kernel}\n"
-        "torch.manual_seed(0)\nx = torch.randn(33, 100)\n"
-        "a, b = Model(100), ModelNew(100)\n"
-        "b.load_state_dict(a.state_dict())\n"
-        "torch.testing.assert_close(b(x), a(x), rtol=1e-5, atol=1e-6)\nprint('same')\n"
-    )
-    (tmp_path / "check.py").write_text(check)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "check.py")],
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "same\n", done.stderr[-800:]
+    assert_example_is_right(brief, opencl_launch.OPENCL, tmp_path)
 
 
 def test_time_is_the_processors_own() -> None:

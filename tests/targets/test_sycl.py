@@ -1,7 +1,5 @@
 """SYCL on the processor: the compiler as a library, the launcher's half, the judge, the example."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +9,10 @@ import torch
 from data.records import Operator
 from targets import sycl, sycl_launch
 from targets.intel import INTEL
-from targets.joined import joined
 from targets.machines.inventory import capabilities, devices
 from targets.remote.build import build
 from targets.remote.kforge_launch import HALVES, Kernels, kernels, signatures
+from tests.targets.exported import assert_example_is_right
 from tests.targets.rig import ADD, Rig
 
 DEVICE = devices()["xeon-sycl"]
@@ -191,23 +189,7 @@ def test_example_is_right(tmp_path: Path) -> None:
     """The one-shot example computes its operator, with the launcher that an export carries."""
     brief = INTEL.brief(DEVICE)
     assert brief.language == "sycl"
-    (tmp_path / "kforge_launch.py").write_text(joined(sycl_launch.SYCL))
-    check = (
-        f"{brief.example_operator}\n{brief.example_kernel}\n"
-        "torch.manual_seed(0)\nx = torch.randn(33, 100)\n"
-        "a, b = Model(100), ModelNew(100)\n"
-        "b.load_state_dict(a.state_dict())\n"
-        "torch.testing.assert_close(b(x), a(x), rtol=1e-5, atol=1e-6)\nprint('same')\n"
-    )
-    (tmp_path / "check.py").write_text(check)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "check.py")],
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "same\n", done.stderr[-800:]
+    assert_example_is_right(brief, sycl_launch.SYCL, tmp_path)
 
 
 def test_time_is_the_processors_own() -> None:

@@ -1,7 +1,5 @@
 """A new chip in one file: WGSL on lavapipe, from the launcher's half to the judge's verdict."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,10 +7,10 @@ import torch
 
 from data.records import Device, Operator
 from targets import wgsl
-from targets.joined import joined
 from targets.remote.build import build
 from targets.remote.kforge_launch import HALVES, kernels, signatures
 from targets.wgsl import TARGET
+from tests.targets.exported import assert_example_is_right
 from tests.targets.rig import ADD, Rig
 
 DEVICE = Device(name="lavapipe", target="wgsl", vendor="khronos", arch="lavapipe")
@@ -95,20 +93,4 @@ def test_errors_are_located_and_verdicts_are_told_apart(rig: Rig) -> None:
 def test_example_is_right(tmp_path: Path) -> None:
     """The one-shot example computes its operator, with the launcher that an export carries."""
     brief = TARGET.brief(DEVICE)
-    (tmp_path / "kforge_launch.py").write_text(joined(TARGET.halves[0]))
-    check = (
-        f"{brief.example_operator}\n{brief.example_kernel}\n"
-        "torch.manual_seed(0)\nx = torch.randn(33, 100)\n"
-        "a, b = Model(100), ModelNew(100)\n"
-        "b.load_state_dict(a.state_dict())\n"
-        "torch.testing.assert_close(b(x), a(x), rtol=1e-5, atol=1e-6)\nprint('same')\n"
-    )
-    (tmp_path / "check.py").write_text(check)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "check.py")],
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "same\n", done.stderr[-800:]
+    assert_example_is_right(brief, TARGET.halves[0], tmp_path)
