@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +37,14 @@ time.sleep(60)
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "leases"
+
+
+@pytest.fixture
+def common() -> Iterator[Path]:
+    """A folder that other users can enter, where leases lie: pytest's own are closed to them."""
+    with tempfile.TemporaryDirectory(prefix="kforge-", dir=leases.FOLDER.parent) as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
 
 
 @pytest.fixture
@@ -132,11 +142,9 @@ def test_a_waiter_is_not_taken_for_dead_while_it_enters(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs two users")
-def test_users_of_a_host_share_the_queue(tmp_path: Path) -> None:
+def test_users_of_a_host_share_the_queue(common: Path) -> None:
     """Another user waits for ours, then gets the device, whatever the umask."""
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)
-    folder = tmp_path / "leases"
+    folder = common / "leases"
     mine = Lease("gpu-0", "mine", folder=folder)
     assert mine.take()
     child = os.fork()
@@ -153,6 +161,7 @@ def test_users_of_a_host_share_the_queue(tmp_path: Path) -> None:
                 time.sleep(0.01)
             os._exit(0 if waited and theirs.held else 1)
         finally:
+            traceback.print_exc()
             os._exit(2)
     time.sleep(0.5)
     mine.release()
