@@ -45,6 +45,9 @@ class Reference:
     language: str
     source: str
     speedup: float
+    parameters: dict[str, str] = field(default_factory=dict)
+    """Its schedule, where a template wrote it."""
+    techniques: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Lessons and references out of a ledger, by SQL over its verdicts."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ LEAST_GAIN = 1.02
 NEW = "(new)"
 """How `what_to_try_first` calls a device that nobody has used yet."""
 LESSONS = "FROM what_to_try_first ORDER BY rank"
-REFERENCE = """SELECT operator_hash, contract, device, candidate_id, language, source, speedup
+REFERENCE = """SELECT operator_hash, contract, device, candidate_id, language, source, speedup,
+    parameters, techniques
 FROM best WHERE speedup IS NOT NULL AND source IS NOT NULL"""
 
 
@@ -47,8 +49,17 @@ def references(
     """The device's best confirmed kernels of these operators, by the operator's hash."""
     wanted = {operator.hash for operator in operators}
     return {
-        row["operator_hash"]: Reference(**{name: row[name] for name in Reference.__slots__})
+        row["operator_hash"]: _reference(row)
         for row in query(root, REFERENCE).to_pylist()
         if (row["device"], row["contract"]) == (device, str(contract))
         and row["operator_hash"] in wanted
     }
+
+
+def _reference(row: dict[str, Any]) -> Reference:
+    known = {name: row[name] for name in Reference.__slots__}
+    known |= {
+        "parameters": json.loads(row["parameters"] or "{}"),
+        "techniques": tuple(row["techniques"] or ()),
+    }
+    return Reference(**known)

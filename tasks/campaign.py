@@ -85,6 +85,7 @@ class Campaign:
         return self._pair(found, place, TARGETS[place.target].brief(place))
 
     def _pair(self, operator: Operator, device: Device, brief: Brief) -> Pair:
+        shown = self.memory.references.get(operator.hash)
         return Pair(
             run_id=self.run_id,
             epoch=self.epoch,
@@ -94,7 +95,8 @@ class Campaign:
             settings=self.settings,
             brief=brief,
             lessons=self.memory.lessons.get(f"{device.name}/{operator.family}", ()),
-            reference=self.memory.references.get(operator.hash),
+            # A device's own kernel is no foreign one.
+            reference=shown if shown and shown.device != device.name else None,
         )
 
 

@@ -10,7 +10,7 @@ from tasks.campaign import Campaign, campaign_file, read_campaign
 
 def remembered(campaign: Campaign) -> Campaign:
     """The campaign with lessons and references; one that was started before keeps its own."""
-    if campaign.crew.keyless:
+    if campaign.crew.keyless and not campaign.settings.reference:
         return campaign
     runs = Path(campaign.runs)
     known = campaign_file(runs, campaign.run_id)
@@ -23,7 +23,9 @@ def remembered(campaign: Campaign) -> Campaign:
 
 def _memory(campaign: Campaign, runs: Path) -> Memory:
     contract, source = campaign.contract, campaign.settings.reference
+    # Rules have no prompt for lessons to stand in.
+    keyless = campaign.crew.keyless
     return Memory(
-        lessons=recall.lessons(runs, campaign.devices, contract),
+        lessons={} if keyless else recall.lessons(runs, campaign.devices, contract),
         references=recall.references(runs, source, contract, campaign.operators) if source else {},
     )

@@ -53,6 +53,9 @@ class OfflineGenerator:
             yield from _advised(request, template, parent)
             start = parent
         else:
+            foreign = _foreign(request, template)
+            if foreign and not request.history:
+                yield {**start, **foreign}, "the foreign kernel's schedule"
             yield start, f"the rule's schedule for lineage {request.move.lineage}"
         yield from self._around(request, template, start)
 
@@ -117,8 +120,24 @@ def _advised(
             yield {**parent, **change}, f"as advised: {advice.technique}"
 
 
+def _foreign(request: Request, template: Template) -> Parameters:
+    """What this template takes over from the kernel of another device that the pair is shown.
+
+    The values that it has too, and what carries out a technique that its own first schedule lacks.
+    """
+    shown = request.pair.reference
+    if shown is None:
+        return {}
+    own = set(template.techniques(template.first(hints(request.admission, "a"))))
+    found: Parameters = {}
+    for technique in shown.techniques:
+        found |= {} if technique in own else template.moves.get(technique, {})
+    domains = template.domains
+    return found | {k: v for k, v in shown.parameters.items() if v in domains.get(k, ())}
+
+
 def _candidate(request: Request, template: Template, parameters: Parameters, why: str) -> Candidate:
-    parent = request.move.parent
+    parent, shown = request.move.parent, request.pair.reference
     schedule = ", ".join(f"{k} {v}" for k, v in parameters.items())
     return Candidate(
         source=template.render(request.pair.operator.source, parameters),
@@ -126,6 +145,7 @@ def _candidate(request: Request, template: Template, parameters: Parameters, why
         agent_kind="offline",
         agent_name="templates",
         parents=(parent,) if parent else (),
+        reference=shown.candidate_id if shown and _foreign(request, template) else None,
         techniques=template.techniques(parameters),
         parameters=parameters,
         note=f"{template.family}, {why}: {schedule}",

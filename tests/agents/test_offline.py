@@ -7,6 +7,7 @@ import pytest
 
 from agents.offline import OfflineGenerator, RuleAnalyst
 from data.codec import dumps, loads
+from data.memory import Reference
 from data.records import (
     Admission,
     Advice,
@@ -103,6 +104,33 @@ async def first(lineage: str = "a", seed: int = 0) -> Candidate:
 async def test_first_candidates_of_lineages_differ() -> None:
     """Three lineages search from three places, else two of them are wasted."""
     assert len({(await first(lineage)).id for lineage in "abc"}) == 3
+
+
+async def test_the_first_candidate_takes_over_a_foreign_schedule() -> None:
+    """What the other kernel's template chose is tried first, and every row names that kernel."""
+    shown = Reference(
+        device="gpu", candidate_id="c1", language="cuda", source="K", speedup=2.0,
+        parameters={"unroll": "1", "across": "256"}, techniques=("prefetch", "warp_reduce"),
+    )  # fmt: skip
+    asked = request()
+    asked = replace(asked, pair=replace(asked.pair, reference=shown))
+    made = (await OfflineGenerator().propose(asked)).candidate
+    assert made is not None
+    assert made.parameters == {**(await first()).parameters, "unroll": "1", "prefetch": "256"}
+    assert made.reference == "c1"
+    again = replace(asked, history=(step(made),), move=replace(asked.move, step=1, lineage="b"))
+    second = (await OfflineGenerator().propose(again)).candidate
+    assert second is not None
+    assert second.parameters == (await first("b")).parameters
+    assert second.reference == "c1"
+
+
+async def test_a_foreign_kernel_that_says_nothing_to_templates_makes_no_arm() -> None:
+    """A model's kernel without a technique that they have changes nothing and is not named."""
+    shown = Reference(device="gpu", candidate_id="c1", language="cuda", source="K", speedup=2.0)
+    asked = request()
+    asked = replace(asked, pair=replace(asked.pair, reference=shown))
+    assert (await OfflineGenerator().propose(asked)).candidate == await first()
 
 
 async def test_a_request_gives_the_same_candidate_again() -> None:

@@ -74,7 +74,10 @@ def runs(tmp_path: Path) -> Path:
     ledger = Ledger(tmp_path)
     for number in range(9):
         ledger.append(addition(number, 1.4))
-    ledger.append(confirmed(20, 1.7, candidate=replace(plain(1).candidate, source="KERNEL")))  # type: ignore[type-var]
+    kernel = plain(1).candidate
+    assert kernel is not None
+    kernel = replace(kernel, source="KERNEL", parameters={"unroll": "4"}, techniques=("unroll",))
+    ledger.append(confirmed(20, 1.7, candidate=kernel))
     return tmp_path
 
 
@@ -90,6 +93,8 @@ def test_lessons_and_the_reference_come_from_verdicts(runs: Path) -> None:
     assert 1.02 < lesson.expected_gain < 1.4
     assert pair.reference is not None
     assert (pair.reference.device, pair.reference.source) == ("cpu", "KERNEL")
+    assert pair.reference.parameters == {"unroll": "4"}
+    assert pair.reference.techniques == ("unroll",)
 
 
 def test_what_stops_helping_is_dropped(runs: Path) -> None:
@@ -118,6 +123,23 @@ def test_other_operators_contracts_and_arms_are_told_nothing(runs: Path) -> None
     strange = remembered(campaign(runs, operators=other)).pairs()[0]
     assert (strange.lessons, strange.reference) == ((), None)
     assert remembered(campaign(runs, crew=Crew())).pairs()[0].lessons == ()
+
+
+def test_templates_are_shown_the_reference_alone(runs: Path) -> None:
+    """They have no prompt for lessons; a foreign kernel's schedule they can use."""
+    (pair,) = remembered(campaign(runs, crew=Crew())).pairs()
+    assert pair.lessons == ()
+    assert pair.reference is not None
+    assert pair.reference.device == "cpu"
+    told = remembered(campaign(runs, crew=Crew(), settings=Settings())).pairs()[0]
+    assert told.reference is None
+
+
+def test_a_device_is_not_shown_its_own_kernel(runs: Path) -> None:
+    """It would count as an arm with a foreign one."""
+    of_cpu, of_gpu = remembered(campaign(runs, devices=(CPU, GPU))).pairs()
+    assert of_cpu.reference is None
+    assert of_gpu.reference is not None
 
 
 async def test_the_prompt_shows_them_and_the_row_names_the_arm() -> None:
