@@ -13,7 +13,7 @@ T = TypeVar("T")
 class Lender(Protocol):
     """A machine, as far as it lends its devices."""
 
-    def lease(self, device: Device) -> AbstractAsyncContextManager[object]: ...
+    def turn(self, device: Device) -> AbstractAsyncContextManager[object]: ...
 
 
 async def leased(machine: Lender, device: Device, work: Callable[[], Awaitable[T]]) -> T:
@@ -23,7 +23,7 @@ async def leased(machine: Lender, device: Device, work: Callable[[], Awaitable[T
     """
 
     async def once() -> T:
-        async with machine.lease(device):
+        async with machine.turn(device):
             return await work()
 
     return await patiently(once)

@@ -24,7 +24,7 @@ async def check(machine: Machine, device: Device) -> None:
         thorough=False,
         deadline_s=PATIENCE_S,
     )
-    async with machine.lease(device):
+    async with machine.turn(device):
         run = await machine.measure(job)
     if run.status is not RunStatus.RAN:
         raise _unsound(device, f"is {run.status.value} there: {run.detail}")

@@ -33,6 +33,13 @@ class Machine(Protocol):
     def lease(self, device: Device) -> AbstractAsyncContextManager[None]:
         """Exclusive use of a device while the context is open, for whatever is timed."""
 
+    def turn(self, device: Device) -> AbstractAsyncContextManager[None]:
+        """Exclusive use of a device while a job that is asked inside runs.
+
+        Such a job may already wait on the device's own host: it starts there when the one before
+        ends, and no round trip to the controller lies between them.
+        """
+
     async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
         """The answer of the machine's judge server, plain data (`targets/remote/serve.py`)."""
 

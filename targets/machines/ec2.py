@@ -68,6 +68,12 @@ class Ec2Machine(Judged):
         async with self._use() as machine, machine.lease(device):
             yield
 
+    @asynccontextmanager
+    async def turn(self, device: Device) -> AsyncIterator[None]:
+        """As the machine behind it, which does not end meanwhile."""
+        async with self._use() as machine, machine.turn(device):
+            yield
+
     async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
         """As the machine behind it."""
         async with self._use() as machine:

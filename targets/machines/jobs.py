@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 import shutil
 import time
@@ -29,6 +30,9 @@ class Job:
 
     folder: Path
     task: asyncio.Task[dict[str, Any]]
+    askers: int = 0
+    left_at: float = 0.0
+    """When the last of them went (`time.monotonic`)."""
 
 
 class Jobs:
@@ -59,7 +63,19 @@ class Jobs:
                 raise MachineError("the job was lost when the host or its processes were restarted")
             folder = self._begun(name)
             self._known[name] = Job(folder, asyncio.create_task(self._done(folder, work)))
-        return _value(await asyncio.shield(self._known[name].task))
+        job = self._known[name]
+        job.askers += 1
+        try:
+            return _value(await asyncio.shield(job.task))
+        finally:
+            job.askers, job.left_at = job.askers - 1, time.monotonic()
+
+    def left_s(self, name: str) -> float:
+        """For how long nobody has waited for a job of this process; 0 while somebody does."""
+        job = self._known.get(name)
+        if job is None:
+            return math.inf
+        return 0.0 if job.askers else time.monotonic() - job.left_at
 
     async def cancel(self, name: str) -> None:
         """Ends a job and all its processes; one that is over or unknown is no fault."""

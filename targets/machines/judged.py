@@ -1,6 +1,7 @@
 """What all machines answer through their judge: records in, records out."""
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from data.codec import decode, encode
@@ -29,6 +30,14 @@ class Judged:
     async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
         """The answer of the machine's judge server, plain data."""
         raise NotImplementedError
+
+    def lease(self, device: Device) -> AbstractAsyncContextManager[None]:
+        """Exclusive use of the device."""
+        raise NotImplementedError
+
+    def turn(self, device: Device) -> AbstractAsyncContextManager[None]:
+        """The device for each job that is asked inside; a machine elsewhere takes them ahead."""
+        return self.lease(device)
 
     async def probe(self, device: Device) -> Probe:
         """Measured peaks of the device and the environment of its numbers."""

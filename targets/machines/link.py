@@ -118,33 +118,37 @@ class Link:
             self._fail(error)
 
     def _keep_up(self) -> None:
-        lost_at: float | None = None
+        heard: float | None = None
         while not self._over.is_set():
             try:
                 stream = self._connect(CONNECT_S)
             except MachineError as error:
                 self.trouble = str(error)
-                if not self._again(error, lost_at):
+                if not self._again(error, heard):
                     return
                 continue
-            lost_at = self._serve(stream)
+            latest = self._serve(stream)
             with self._lock:
                 if not self._waiting:
                     self._keeper = None
                     return
+            silent = latest is None and not self._over.is_set()  # it let us in and said nothing
+            if silent and not self._again(MachineError(f"{self.name}: {self.trouble}"), heard):
+                return
+            heard = latest or heard
         self._fail(MachineError(f"{self.name}: the link was closed"))
 
-    def _again(self, error: MachineError, lost_at: float | None) -> bool:
+    def _again(self, error: MachineError, heard: float | None) -> bool:
         """Whether to try once more; if not, all that wait have failed and the keeper is free."""
-        wanted = error.retryable and lost_at is not None and time.monotonic() - lost_at < LOST_S
+        wanted = error.retryable and heard is not None and time.monotonic() - heard < LOST_S
         if wanted and self._waiting:
             self._over.wait(PAUSE_S)
             return True
         self._fail(error)
         return False
 
-    def _serve(self, stream: Stream) -> float:
-        """Carries requests and answers until the link ends; when it was heard of last."""
+    def _serve(self, stream: Stream) -> float | None:
+        """Carries requests and answers until the link ends; when an answer came last, if any."""
         self._outbox = queue.SimpleQueue()
         self._outbox.put(json.dumps({"client": self._client}).encode() + b"\n")
         with self._lock:
@@ -162,8 +166,8 @@ class Link:
         writer.join(SILENT_S)
         return heard
 
-    def _read(self, lines: Lines) -> float:
-        heard = time.monotonic()
+    def _read(self, lines: Lines) -> float | None:
+        since, heard = time.monotonic(), None
         while not self._over.is_set():
             try:
                 line = lines.next(PING_S)
@@ -173,7 +177,7 @@ class Link:
             if line is not None:
                 heard = time.monotonic()
                 self._deliver(line)
-            elif time.monotonic() - heard > SILENT_S:
+            elif time.monotonic() - (heard or since) > SILENT_S:
                 self.trouble = f"no answer since {SILENT_S:.0f} s"
                 break
             else:

@@ -8,6 +8,7 @@ import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -27,6 +28,9 @@ QUEUE_S = 24 * 3600.0
 """For a lease: others may be timing all night."""
 UNCOLLECTED = 8
 """Answers that the host keeps although they arrived: we may be killed before they are on record."""
+
+_turn: ContextVar[Device | None] = ContextVar("turn", default=None)
+"""For which device what is asked now waits on its host."""
 
 
 class RemoteMachine(Judged):
@@ -87,6 +91,16 @@ class RemoteMachine(Judged):
             with suppress(MachineError):
                 await asyncio.shield(self.link.ask("release", {"lease": name}, CANCEL_S))
 
+    @asynccontextmanager
+    async def turn(self, device: Device) -> AsyncIterator[None]:
+        """What is asked inside goes ahead and waits for the device on its host."""
+        before = _turn.get()
+        _turn.set(device)
+        try:
+            yield
+        finally:
+            _turn.set(before)
+
     async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
         """The answer of the judge there. Equal requests of one scope are one job, done once."""
         given = encode(args)
@@ -131,6 +145,8 @@ class RemoteMachine(Judged):
     async def _job(self, op: str, args: dict[str, Any], deadline_s: float) -> Any:
         """Its value; a job that we do not wait for any longer is ended there."""
         order = {"job": args["job"]}
+        if (device := _turn.get()) is not None:
+            args, deadline_s = {**args, "turn": encode(device)}, QUEUE_S + deadline_s
         try:
             value = await self.link.ask(op, args, deadline_s)
         except MachineError:

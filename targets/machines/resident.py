@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ SILENT_S = 60.0
 """A controller says something every 5 s; one that does not is gone, with its link still open."""
 GRACE_S = 10.0
 """How long a lease outlives its controller's link when none of its jobs runs."""
+ABSENT_S = 120.0
+"""A controller seeks a broken link for 90 s; a job whose turn comes later is nobody's."""
 IDLE_S = 300.0
 SWEEP_S = 1.0
 
@@ -81,10 +83,7 @@ class Resident:
         }
 
     async def serve(self, socket: Path) -> None:
-        """Until a signal, or until nobody has wanted anything for a while."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._over.set)
+        """Until it is stopped, or until nobody has wanted anything for a while."""
         server = await asyncio.start_unix_server(self._link, socket, limit=LINE)
         sweep = asyncio.create_task(self._sweep())
         await self._over.wait()
@@ -96,6 +95,10 @@ class Resident:
         for held in list(self._leases.values()):
             held.task.cancel()
         self._machine.close()
+
+    def stop(self) -> None:
+        """Has `serve` end all that runs and return."""
+        self._over.set()
 
     async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection; what it asks is answered as it is done, in any order."""
@@ -141,11 +144,10 @@ class Resident:
         return args
 
     async def _judge(self, _: str, args: dict[str, Any]) -> Any:
-        """A judge's answer; under a lease when the request names one."""
-        lease = args.get("lease")
+        """A judge's answer."""
 
         async def work(_: Path) -> Any:
-            with self._under(lease):
+            async with self._device(args):
                 return await self._machine.judge(args["ask"], args["with"], args["deadline_s"])
 
         return await self._jobs.answer(args["job"], work, resumed=bool(args.get("resumed")))
@@ -154,9 +156,10 @@ class Resident:
         words = tuple(map(str, args["command"]))
 
         async def work(folder: Path) -> Any:
-            command = Command(words, job=args["job"])
-            self._jobs.note(folder, command.pid)
-            return packed(await self._machine.finish(command, float(args["deadline_s"])))
+            async with self._device(args):
+                command = Command(words, job=args["job"])
+                self._jobs.note(folder, command.pid)
+                return packed(await self._machine.finish(command, float(args["deadline_s"])))
 
         return await self._jobs.answer(args["job"], work, resumed=bool(args.get("resumed")))
 
@@ -166,6 +169,18 @@ class Resident:
     async def _collected(self, _: str, args: dict[str, Any]) -> None:
         for job in args["jobs"]:
             self._jobs.forget(job)
+
+    @contextlib.asynccontextmanager
+    async def _device(self, args: dict[str, Any]) -> AsyncIterator[None]:
+        """The device that a job needs: its own turn at it, a lease that is held, or none."""
+        if args.get("turn") is None:
+            with self._under(args.get("lease")):
+                yield
+            return
+        async with self._machine.lease(decode(Device, args["turn"])):
+            if self._jobs.left_s(args["job"]) > ABSENT_S:
+                raise MachineError("the controller was gone when the job's turn came")
+            yield
 
     @contextlib.contextmanager
     def _under(self, lease: str | None) -> Iterator[None]:
@@ -230,10 +245,10 @@ class Resident:
         return await asyncio.to_thread(facts, self._root)
 
     async def _retire(self, client: str, _: dict[str, Any]) -> Any:
-        """Ends the resident unless somebody else is connected or a job of theirs runs."""
+        """Ends the resident unless somebody else is connected."""
         others = sum(n for c, n in self._links.items() if c != client)
         if not others:
-            asyncio.get_running_loop().call_later(0.2, self._over.set)
+            asyncio.get_running_loop().call_later(0.2, self.stop)
         return {"others": others, "pid": os.getpid()}
 
     async def _sweep(self) -> None:
@@ -250,15 +265,21 @@ class Resident:
             if any(self._links.values()) or self._leases or self._jobs.running:
                 self._busy_at = now
             if now - self._busy_at > IDLE_S:
-                self._over.set()
+                self.stop()
+
+
+async def served(resident: Resident, socket: Path) -> None:
+    """Serves until SIGTERM or SIGINT at the latest."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, resident.stop)
+    await resident.serve(socket)
 
 
 def main(root: Path, socket: Path) -> None:
     """The process itself; what it says goes to `resident.log`."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     os.umask(0o022)  # a candidate runs as another user and has to read what was compiled for it
-    machine = LocalMachine(root / "cache")
-    asyncio.run(Resident(root, machine).serve(socket))
+    asyncio.run(served(Resident(root, LocalMachine(root / "cache")), socket))
 
 
 if __name__ == "__main__":

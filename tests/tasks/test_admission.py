@@ -45,7 +45,7 @@ class Bench:
         return Admission(outcome=Outcome.NOT_ADMITTED if ill else None, reason="so")
 
     @asynccontextmanager
-    async def lease(self, device: Device) -> AsyncIterator[None]:
+    async def turn(self, device: Device) -> AsyncIterator[None]:
         async with self.device:
             yield
 

@@ -60,7 +60,7 @@ class Bench:
         return RunResult(status=RunStatus.RAN, timings=timings, isolation="unshare")
 
     @asynccontextmanager
-    async def lease(self, device: Device) -> AsyncIterator[None]:
+    async def turn(self, device: Device) -> AsyncIterator[None]:
         self.held = True
         yield
         self.held = False

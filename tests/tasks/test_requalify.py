@@ -72,7 +72,7 @@ class Bench:
         return RunResult(status=RunStatus.RAN, authored=True, timings=(timing(ratio=ratio),))
 
     @asynccontextmanager
-    async def lease(self, device: Device) -> AsyncIterator[None]:
+    async def turn(self, device: Device) -> AsyncIterator[None]:
         yield
 
 

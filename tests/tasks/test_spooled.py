@@ -121,7 +121,7 @@ class Remote:
         return {"outcome": "TOO_LARGE", "reason": "no room"}
 
     @asynccontextmanager
-    async def lease(self, device: Device) -> AsyncIterator[None]:
+    async def turn(self, device: Device) -> AsyncIterator[None]:
         del device
         yield
 

@@ -50,7 +50,7 @@ class Bench:
         return RunResult(status=RunStatus.RAN)
 
     @asynccontextmanager
-    async def lease(self, device: Device) -> AsyncIterator[None]:
+    async def turn(self, device: Device) -> AsyncIterator[None]:
         self.leases, self.held = self.leases + 1, True
         try:
             yield

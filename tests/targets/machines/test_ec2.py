@@ -86,6 +86,8 @@ class Host:
         del device
         yield
 
+    turn = lease
+
     async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
         del args
         await asyncio.sleep(deadline_s)

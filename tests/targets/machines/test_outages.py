@@ -10,11 +10,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from data.errors import MachineError
+from data.records import Device
+from targets.machines import link
 from targets.machines.remote import RemoteMachine
 from targets.machines.ssh import clean, ssh_machine
 from tests.targets.machines.hosts import Host
@@ -134,6 +137,34 @@ async def test_a_host_that_stays_away_is_given_up(
     while hosts[0].commands("sleep 4329") and time.monotonic() < until:
         await asyncio.sleep(0.2)
     assert not hosts[0].commands("sleep 4329")
+
+
+async def test_a_host_whose_resident_stands_still_is_given_up(
+    hosts: tuple[Host, ...], machines: list[RemoteMachine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lets us in again and again and never answers: a job that may queue all night fails too."""
+    monkeypatch.setattr(link, "PING_S", 0.5)
+    monkeypatch.setattr(link, "SILENT_S", 2.0)
+    monkeypatch.setattr(link, "LOST_S", 6.0)
+    device = Device(name="still", target="bench", vendor="any", arch="any")
+    await machines[0].run(("true",), 60.0)
+    (still,) = [pid for pid in hosts[0].processes() if _is_resident(pid)]
+    os.kill(still, signal.SIGSTOP)
+    started = time.monotonic()
+    try:
+        with pytest.raises(MachineError, match=r"^lab0: no answer since 2 s"):
+            async with machines[0].turn(device):
+                await machines[0].run(("true",), 60.0)
+        assert time.monotonic() - started < 20.0
+    finally:
+        os.kill(still, signal.SIGCONT)
+    assert (await machines[0].run(("true",), 60.0)).code == 0
+
+
+def _is_resident(pid: int) -> bool:
+    with suppress(OSError):
+        return b"targets.machines.resident" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 @pytest.mark.parametrize("ended", [False, True])

@@ -45,7 +45,7 @@ class Judge:
         return {"ok": True, "n": args["n"]}
 
     @asynccontextmanager
-    async def lease(self, device: Device) -> AsyncIterator[None]:
+    async def turn(self, device: Device) -> AsyncIterator[None]:
         del device
         yield
 

@@ -1,0 +1,163 @@
+"""Jobs that wait for a device on its own host: one after the other, done once, for somebody."""
+
+import asyncio
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.errors import MachineError
+from data.records import Device
+from targets.machines import resident
+from targets.machines.local import LocalMachine
+from targets.machines.remote import RemoteMachine
+from targets.machines.resident import Resident
+
+CPU = Device(name="cpu", target="cpu", vendor="cpu", arch="any")
+NOTE = "echo begin >> $0; sleep 0.1; echo end >> $0"
+
+
+class Socket:
+    """A stream without SSH between."""
+
+    def __init__(self, place: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(str(place))
+
+    def read(self, timeout_s: float) -> bytes:
+        self._socket.settimeout(timeout_s)
+        return self._socket.recv(1 << 16)
+
+    def write(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+class Counted(LocalMachine):
+    """Judges by counting how often it was asked."""
+
+    asked = 0
+
+    async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
+        del op, args, deadline_s
+        self.asked += 1
+        return self.asked
+
+
+Controller = Callable[[], RemoteMachine]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Counted:
+    return Counted(tmp_path / "cache", locks=tmp_path / "locks")
+
+
+@pytest.fixture
+async def controller(tmp_path: Path, host: Counted) -> AsyncIterator[Controller]:
+    """Another controller at each call, all of one resident in this process."""
+    made: list[RemoteMachine] = []
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        place = Path(short, "resident")
+        served = Resident(tmp_path, host)
+        serving = asyncio.create_task(served.serve(place))
+        while not place.exists():
+            await asyncio.sleep(0.01)
+
+        def make() -> RemoteMachine:
+            made.append(RemoteMachine("near", lambda _: Socket(place), scope="tests"))
+            return made[-1]
+
+        yield make
+        for machine in made:
+            await asyncio.to_thread(machine.close)
+        served.stop()
+        await serving
+
+
+async def turn(machine: RemoteMachine, *words: str, deadline_s: float = 30.0) -> int:
+    """The status of a command that had the device for itself."""
+    async with machine.turn(CPU):
+        return (await machine.run(words, deadline_s)).code
+
+
+async def test_jobs_have_the_device_one_after_the_other(
+    controller: Controller, tmp_path: Path
+) -> None:
+    """Those of two controllers too: none begins before another has ended."""
+    machines, log = (controller(), controller()), str(tmp_path / "log")
+    await asyncio.gather(*(turn(machines[n % 2], "sh", "-c", NOTE, log) for n in range(6)))
+    assert Path(log).read_text().split() == ["begin", "end"] * 6
+
+
+async def test_waiting_counts_towards_no_deadline(controller: Controller) -> None:
+    """A job that waits longer than it may run still runs; one that runs too long is ended."""
+    first, second = controller(), controller()
+    async with first.lease(CPU):
+        waiting = asyncio.create_task(turn(second, "sleep", "0.1", deadline_s=0.6))
+        await asyncio.sleep(1.2)
+        assert not waiting.done()
+    assert await waiting == 0
+    assert await turn(second, "sleep", "20", deadline_s=0.3) == -9
+
+
+async def test_who_is_cancelled_while_waiting_leaves_nothing(
+    controller: Controller, tmp_path: Path
+) -> None:
+    """The job never begins, and the next one has the device at once."""
+    first, second = controller(), controller()
+    async with first.lease(CPU):
+        waiting = asyncio.create_task(turn(second, "touch", str(tmp_path / "begun")))
+        await asyncio.sleep(0.3)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    assert await asyncio.wait_for(turn(first, "true"), 5) == 0
+    assert not (tmp_path / "begun").exists()
+
+
+async def test_a_job_of_a_controller_that_is_gone_is_not_begun(
+    controller: Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device is not used for somebody who went long before."""
+    monkeypatch.setattr(resident, "ABSENT_S", 0.2)
+    first, second = controller(), controller()
+    async with first.lease(CPU):
+        waiting = asyncio.create_task(turn(second, "touch", str(tmp_path / "begun")))
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(second.close)
+        with pytest.raises(MachineError):
+            await waiting
+        await asyncio.sleep(0.5)
+    assert await asyncio.wait_for(turn(first, "true"), 5) == 0
+    assert not (tmp_path / "begun").exists()
+
+
+async def test_a_controller_that_starts_again_finds_its_waiting_job(
+    controller: Controller, host: Counted
+) -> None:
+    """It is the same job, in its old place, and done once."""
+    first, again = controller(), controller()
+
+    async def ask(machine: RemoteMachine) -> Any:
+        async with machine.turn(CPU):
+            return await machine.judge("measure", {"device": CPU, "n": 1}, 30.0)
+
+    async with controller().lease(CPU):
+        lost = asyncio.create_task(ask(first))
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(first.close)
+        with pytest.raises(MachineError):
+            await lost
+        found = asyncio.create_task(ask(again))
+        await asyncio.sleep(0.3)
+        assert host.asked == 0
+    assert await found == 1
+    assert host.asked == 1
