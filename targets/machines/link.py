@@ -90,7 +90,8 @@ class Link:
             self._sender.join(CLOSE_S)
         self._over.set()
         self._drop()
-        keeper = self._keeper
+        with self._lock:
+            keeper = self._keeper
         if keeper is not None and keeper is not threading.current_thread():
             keeper.join(CLOSE_S)
 
@@ -156,10 +157,11 @@ class Link:
             for number, request in self._waiting.items():
                 self._outbox.put(_line(number, request))
                 request.sent = True
-        self._sender = writer = threading.Thread(
+        writer = threading.Thread(
             target=_write, args=(stream, self._outbox), name="kforge-sender", daemon=True
         )
         writer.start()
+        self._sender = writer  # after it began: `close` joins it
         heard = self._read(Lines(stream))
         self._outbox.put(None)
         self._drop()
