@@ -19,17 +19,17 @@ import tempfile
 import time
 from pathlib import Path
 
+import torch
+
 from agents.loop import CONFIRM_PAIRS
 from benchmarks.kernelbench_eval import TRIALS
 from benchmarks.throughput_cases import Pair, pairs
 from data.records import Contract, Device, MeasureJob, Operator, RunResult
 from data.verdict import Verdict, judge
-from targets.machines.inventory import device as named
 from targets.machines.local import LocalMachine
 
 BAR = {"cpu": 8.0, "cuda": 25.0}
 EVALUATION = Path(__file__).with_name("kernelbench_eval.py")
-CUDA = Device(name="cuda", target="nvidia", vendor="nvidia", arch="")
 LIMIT_S = 600.0
 
 
@@ -121,9 +121,20 @@ def some(cases: list[Pair], count: int) -> list[Pair]:
     return [c for pair in zip(*halves, strict=True) for c in pair][:count]
 
 
+def _processor() -> Device:
+    from targets.machines.inventory import device  # noqa: PLC0415 (pydantic: not on a GPU's host)
+
+    return device("cpu", None)
+
+
+def _card() -> Device:
+    major, minor = torch.cuda.get_device_capability()
+    return Device(name="cuda", target="nvidia", vendor="nvidia", arch=f"sm_{major}{minor}")
+
+
 def main(cases: list[Pair], kind: str, checkout: Path | None, rounds: int) -> int:
     """0 when the bar is kept."""
-    device = named("cpu", None) if kind == "cpu" else CUDA
+    device = _processor() if kind == "cpu" else _card()
     print("this judge, launcher form", flush=True)
     ready, mine = asyncio.run(ours(cases, device, rounds))
     print(f"KernelBench's steps, load_inline form, {TRIALS} draws", flush=True)

@@ -60,6 +60,8 @@ class View:
     """Device nodes, absolute."""
     room: str = ""
     """Its private folder where it cannot have a file system of its own."""
+    talks: bool = False
+    """Whether its processes may have sockets in common: a profiler's need it to find each other."""
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -145,6 +147,9 @@ class Walls:
     def enclose(self) -> None:
         """In the child: shuts it in for good. Raises OSError where the kernel refuses."""
         os.setsid()
+        talks = self._view.talks and self._rung.namespaces
+        if talks:
+            syscalls.loopback_up()
         if self._rung.namespaces:
             root.build(
                 self._sources, self._view.writable, self._view.nodes, self._limits.tmpfs_bytes
@@ -158,7 +163,7 @@ class Walls:
         syscalls.prctl(PR_SET_NO_NEW_PRIVS, 1)
         if self._rung is Rung.LANDLOCK:
             landlock.restrict(self._rules())
-        seccomp.install(signals=self._signals_stay_inside())
+        seccomp.install(signals=self._signals_stay_inside(), talks=talks)
         # The judge reads answers from the child's memory; a change of user forbade it.
         syscalls.prctl(PR_SET_DUMPABLE, 1)
         syscalls.prctl(syscalls.PR_SET_PTRACER, -1)

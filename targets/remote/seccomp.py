@@ -67,6 +67,8 @@ DENIED = {
     # the network, and sockets of other services that lie in the file system
     "connect": (42, 203),
 }
+INSIDE = ("shmget", "semget", "msgget", "mq_open", "connect")
+"""Stays inside namespaces; a vendor's profiler talks to its own processes that way."""
 SIGNALS = {
     "kill": (62, 129),
     "tkill": (200, 130),
@@ -103,22 +105,24 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
 
 
-def install(*, signals: bool) -> None:
+def install(*, signals: bool, talks: bool = False) -> None:
     """Filters this process and all it starts; `signals`: may it signal other processes.
 
-    Raises OSError where the kernel has no filters or the processor is unknown.
+    `talks`: it may also have sockets and memory in common with others, for who has namespaces of
+    the network and of IPC. Raises OSError where the kernel has no filters or the processor is
+    unknown.
     """
     machine = platform.machine()
     if machine not in _ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
-    steps = list(_steps(machine, signals=signals))
+    steps = list(_steps(machine, signals=signals, talks=talks))
     program = _Program(len(steps), b"".join(struct.pack("<HBBI", *s) for s in steps))
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     number = _ARCHITECTURES[machine][2]
     check(LIBC.syscall(number, 1, SPEC_ALLOW, ctypes.byref(program)), "seccomp")
 
 
-def _steps(machine: str, *, signals: bool) -> Iterator[Step]:
+def _steps(machine: str, *, signals: bool, talks: bool) -> Iterator[Step]:
     column, arch, _ = _ARCHITECTURES[machine]
     yield _LOAD, 0, 0, _ARCH
     yield _EQUAL, 1, 0, arch
@@ -127,15 +131,22 @@ def _steps(machine: str, *, signals: bool) -> Iterator[Step]:
     if machine == "x86_64":
         yield from _refused_if((_AT_LEAST, 0, 1, X32), errno.ENOSYS)
     yield from _refused_if((_EQUAL, 0, 1, CLONE3[column]), errno.ENOSYS)
-    for numbers in (*DENIED.values(), *(() if signals else SIGNALS.values())):
+    denied = [n for name, n in DENIED.items() if not (talks and name in INSIDE)]
+    for numbers in (*denied, *(() if signals else SIGNALS.values())):
         yield from _refused_if((_EQUAL, 0, 1, numbers[column]))
     yield from _for_call(CLONE[column], [(_LOAD, 0, 0, _FIRST), *_refused_if(_has(NAMESPACES))])
     if not signals:
         yield from _for_call(TGKILL[column], _unless_first_is(os.getpid()))
+    if not talks:
+        yield from _own_sockets(SOCKET[column])
+    yield _RETURN, 0, 0, _ALLOW
+
+
+def _own_sockets(number: int) -> Iterator[Step]:
+    """Pairs and streams of the file system's kind alone, none of datagrams."""
     datagram = [(_LOAD, 0, 0, _SECOND), (_AND, 0, 0, KINDS)]
     refused = _refused_if((_EQUAL, 0, 1, SOCK_DGRAM), errno.EACCES)
-    yield from _for_call(SOCKET[column], [*_unless_first_is(AF_UNIX), *datagram, *refused])
-    yield _RETURN, 0, 0, _ALLOW
+    yield from _for_call(number, [*_unless_first_is(AF_UNIX), *datagram, *refused])
 
 
 def _has(bits: int) -> Step:

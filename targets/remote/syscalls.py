@@ -1,8 +1,11 @@
 """System calls of Linux that Python does not wrap; each raises OSError with its name."""
 
 import ctypes
+import fcntl
 import os
 import platform
+import socket
+import struct
 from collections.abc import Sequence
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -20,6 +23,7 @@ OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH = 1, 4
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 AT_RECURSIVE, AT_FDCWD = 0x8000, -100
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 _CAPABILITIES_V3 = 0x20080522
 
 
@@ -69,6 +73,12 @@ def pivot_root(root: str) -> None:
     os.chdir(root)
     check(LIBC.syscall(number, b".", b"."), "pivot_root")
     check(LIBC.umount2(b".", MNT_DETACH), "umount2")
+
+
+def loopback_up() -> None:
+    """In a network namespace of one's own, where it is down at first."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
 
 def drop_capabilities() -> None:

@@ -23,7 +23,13 @@ from targets.remote.sandbox import Limits, View, Walls, whom
 
 KEPT = 4 << 20
 """Bytes of the log and of the answer that are read; the rest is dropped."""
-ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": "/tmp"}  # noqa: S108 (its own tmpfs)
+OWN = "/tmp"  # noqa: S108 (its own tmpfs)
+ENVIRONMENT = {
+    "PATH": os.environ.get("PATH", os.defpath),
+    "LC_ALL": "C",
+    "TMPDIR": OWN,
+    "HOME": OWN,
+}
 """The whole of it: no secrets, messages in plain English."""
 NOTHING = View()
 READY = b"+"
@@ -48,11 +54,14 @@ def walled(
     """Runs `action(answer)` in a child that can write to `folder` only, its working folder.
 
     `answer` is a descriptor; `more` is what it may read and which devices it sees. Raises
-    MachineError when not even a plain child can be limited.
+    MachineError when not even a plain child can be limited, or when its processes are to have
+    sockets in common and nothing would keep these inside.
     """
     import torch  # noqa: F401 (the walls look for its folder: once here, not in each child)
 
-    for rung in accepted(os.environ.get(OPTION)):
+    rungs = [r for r in accepted(os.environ.get(OPTION)) if r.namespaces or not more.talks]
+    ended = None
+    for rung in rungs:
         walls = _walls(rung, folder, limits, more)
         ended = _once(lambda: action(3), folder, limits, walls)
         if ended.answer.startswith(READY):
@@ -63,7 +72,8 @@ def walled(
                 in_time=ended.in_time,
                 out_of_memory=ended.out_of_memory,
             )
-    raise MachineError(f"a build process could not be shut in: {ended.log[-200:].strip()}")
+    why = ended.log[-200:].strip() if ended else "there are no namespaces"
+    raise MachineError(f"a process could not be shut in: {why}")
 
 
 def _walls(rung: Rung, folder: Path, limits: Limits, more: View) -> Walls:

@@ -21,11 +21,17 @@ from data.records import (
 from targets import TARGETS, roofline
 from targets.cpu import CpuTarget
 from targets.nvidia import NVIDIA
+from targets.remote import walled
+from targets.remote.ladder import Rung
 from tests.targets.rig import HONEST, Rig
 
 RECORDED = Path(__file__).parent / "cases" / "nvidia" / "ncu_details.json"
 FAKE = """#!/bin/sh
-# Runs what it is given after the options, as ncu does, and prints a recorded table.
+# Runs what it is given after the options, as ncu does, and prints a recorded table. Its parts
+# find each other by a socket on loopback.
+{python} -I -c 'import socket as s
+end = s.create_server(("127.0.0.1", 0))
+s.create_connection(end.getsockname(), timeout=5).close()' || exit 2
 while [ "$1" != "{python}" ]; do shift; done
 "$@" || exit 1
 cat <<'END'
@@ -82,6 +88,18 @@ def test_profiler_that_fails_is_a_remark(
     assert run.counted is not None
     assert run.counted.metrics == ()
     assert "may not read the performance counters" in run.counted.remarks[0]
+
+
+def test_profiler_without_walls_of_its_own_is_not_run(
+    rig: Rig, ncu: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing keeps its sockets inside, there are no counters, and the remark says why."""
+    monkeypatch.setitem(TARGETS, "cpu", _Profiled())
+    monkeypatch.setattr(walled, "accepted", lambda _: (Rung.LANDLOCK,))
+    run = rig.measure(HONEST, pairs=2)
+    assert run.timings
+    assert run.counted is not None
+    assert "there are no namespaces" in run.counted.remarks[0]
 
 
 def test_profile_joins_roofline_counters_and_compiler() -> None:
