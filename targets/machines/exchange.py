@@ -1,8 +1,6 @@
 """Bytes within lines of JSON: how a command ended, and parts of files."""
 
 import base64
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,21 +39,6 @@ def text(data: bytes) -> str:
 
 def content(line: str) -> bytes:
     return base64.b64decode(line, validate=True)
-
-
-def write_part(path: Path, name: str, data: bytes, *, last: bool) -> None:
-    """Adds to a file beside `path`, which takes its place with the last part. MachineError."""
-    partial = path.with_name(f".kforge-{name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("ab") as file:
-            file.write(data)
-        if last:
-            os.replace(partial, path)  # noqa: PTH105 (the same)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise MachineError(f"cannot write {path}: {error.strerror}") from None
 
 
 def read_part(path: Path, offset: int) -> dict[str, Any]:

@@ -93,9 +93,9 @@ class Jobs:
 
     def note(self, folder: Path, pid: int) -> None:
         """The process group of a job: whoever clears up after a crash ends it."""
-        (folder / "process.json").write_text(
-            json.dumps({"pid": pid, "group": pid, "born": offshoots.born(pid)})
-        )
+        told = {"pid": pid, "group": pid, "born": offshoots.born(pid)}
+        with suppress(OSError):  # a full disk stops no job, and its mark finds it too
+            (folder / "process.json").write_text(json.dumps(told))
 
     def beat(self) -> None:
         """Touches the heartbeat of each running job, every few seconds."""

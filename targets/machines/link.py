@@ -128,6 +128,7 @@ class Link:
                 if not self._again(error, heard):
                     return
                 continue
+            heard = heard or time.monotonic()
             latest = self._serve(stream)
             with self._lock:
                 if not self._waiting:

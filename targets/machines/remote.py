@@ -59,9 +59,10 @@ class RemoteMachine(Judged):
         part, offset, last = uuid.uuid4().hex, 0, False
         while not last:
             data = await asyncio.to_thread(_part, here, offset)
-            offset, last = offset + PART, len(data) <= PART
-            args = {"path": str(there), "part": part, "data": text(data[:PART]), "last": last}
-            await self.link.ask("put", args, FILE_S)
+            last = len(data) <= PART
+            args = {"path": str(there), "part": part, "offset": offset, "last": last}
+            await self.link.ask("put", {**args, "data": text(data[:PART])}, FILE_S)
+            offset += PART
 
     async def get(self, there: PurePath, here: Path) -> None:
         """Copies a file from the machine; MachineError when either place cannot be used."""

@@ -23,10 +23,11 @@ from typing import Any
 from data.codec import decode
 from data.errors import MachineError
 from data.records import Device
-from targets.machines.exchange import content, packed, read_part, write_part
+from targets.machines.exchange import content, packed, read_part
 from targets.machines.facts import facts
 from targets.machines.jobs import Jobs
 from targets.machines.local import LocalMachine
+from targets.machines.uploads import Part, Uploads
 from targets.remote.command import Command
 
 LINE = 1 << 28
@@ -36,7 +37,7 @@ SILENT_S = 60.0
 GRACE_S = 10.0
 """How long a lease outlives its controller's link when none of its jobs runs."""
 ABSENT_S = 120.0
-"""A controller seeks a broken link for 90 s; a job whose turn comes later is nobody's."""
+"""A controller seeks a broken link for 90 s; what waits for it any longer is nobody's."""
 IDLE_S = 300.0
 SWEEP_S = 1.0
 
@@ -60,7 +61,7 @@ class Resident:
 
     def __init__(self, root: Path, machine: LocalMachine) -> None:
         self._root, self._machine = root, machine
-        self._jobs = Jobs(root / "jobs")
+        self._jobs, self._uploads = Jobs(root / "jobs"), Uploads()
         self._leases: dict[str, Held] = {}
         self._links: dict[str, int] = {}
         """Open connections by client."""
@@ -92,6 +93,7 @@ class Resident:
         with contextlib.suppress(OSError):
             os.unlink(socket)  # noqa: PTH108 (nothing blocks here)
         await self._jobs.close()
+        self._uploads.drop()
         for held in list(self._leases.values()):
             held.task.cancel()
         self._machine.close()
@@ -234,9 +236,14 @@ class Resident:
         await asyncio.wait({held.task})
 
     async def _put(self, _: str, args: dict[str, Any]) -> None:
-        await asyncio.to_thread(
-            write_part, Path(args["path"]), args["part"], content(args["data"]), last=args["last"]
+        part = Part(
+            path=Path(args["path"]),
+            name=args["part"],
+            offset=int(args["offset"]),
+            data=content(args["data"]),
+            last=args["last"],
         )
+        await self._uploads.take(part)
 
     async def _get(self, _: str, args: dict[str, Any]) -> Any:
         return await asyncio.to_thread(read_part, Path(args["path"]), int(args["offset"]))
@@ -262,6 +269,7 @@ class Resident:
                 if not self._links.get(held.client) and not held.jobs and gone > GRACE_S:
                     _LOG.info("the lease of a controller that is gone since %.0f s is over", gone)
                     await self._let_go(name)
+            self._uploads.drop(before=now - ABSENT_S)
             if any(self._links.values()) or self._leases or self._jobs.running:
                 self._busy_at = now
             if now - self._busy_at > IDLE_S:

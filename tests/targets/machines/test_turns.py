@@ -1,10 +1,7 @@
 """Jobs that wait for a device on its own host: one after the other, done once, for somebody."""
 
 import asyncio
-import socket
-import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,73 +10,17 @@ import pytest
 from data.errors import MachineError
 from data.records import Device
 from targets.machines import resident
-from targets.machines.local import LocalMachine
 from targets.machines.remote import RemoteMachine
-from targets.machines.resident import Resident
+from tests.targets.machines.near import Near, near
 
 CPU = Device(name="cpu", target="cpu", vendor="cpu", arch="any")
 NOTE = "echo begin >> $0; sleep 0.1; echo end >> $0"
 
 
-class Socket:
-    """A stream without SSH between."""
-
-    def __init__(self, place: Path) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(str(place))
-
-    def read(self, timeout_s: float) -> bytes:
-        self._socket.settimeout(timeout_s)
-        return self._socket.recv(1 << 16)
-
-    def write(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-
-class Counted(LocalMachine):
-    """Judges by counting how often it was asked."""
-
-    asked = 0
-
-    async def judge(self, op: str, args: Mapping[str, Any], deadline_s: float) -> Any:
-        del op, args, deadline_s
-        self.asked += 1
-        return self.asked
-
-
-Controller = Callable[[], RemoteMachine]
-
-
 @pytest.fixture
-def host(tmp_path: Path) -> Counted:
-    return Counted(tmp_path / "cache", locks=tmp_path / "locks")
-
-
-@pytest.fixture
-async def controller(tmp_path: Path, host: Counted) -> AsyncIterator[Controller]:
-    """Another controller at each call, all of one resident in this process."""
-    made: list[RemoteMachine] = []
-    with tempfile.TemporaryDirectory(dir="/tmp") as short:
-        place = Path(short, "resident")
-        served = Resident(tmp_path, host)
-        serving = asyncio.create_task(served.serve(place))
-        while not place.exists():
-            await asyncio.sleep(0.01)
-
-        def make() -> RemoteMachine:
-            made.append(RemoteMachine("near", lambda _: Socket(place), scope="tests"))
-            return made[-1]
-
-        yield make
-        for machine in made:
-            await asyncio.to_thread(machine.close)
-        served.stop()
-        await serving
+async def host(tmp_path: Path) -> AsyncIterator[Near]:
+    async with near(tmp_path / "host") as made:
+        yield made
 
 
 async def turn(machine: RemoteMachine, *words: str, deadline_s: float = 30.0) -> int:
@@ -88,18 +29,16 @@ async def turn(machine: RemoteMachine, *words: str, deadline_s: float = 30.0) ->
         return (await machine.run(words, deadline_s)).code
 
 
-async def test_jobs_have_the_device_one_after_the_other(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_jobs_have_the_device_one_after_the_other(host: Near, tmp_path: Path) -> None:
     """Those of two controllers too: none begins before another has ended."""
-    machines, log = (controller(), controller()), str(tmp_path / "log")
+    machines, log = (host.controller(), host.controller()), str(tmp_path / "log")
     await asyncio.gather(*(turn(machines[n % 2], "sh", "-c", NOTE, log) for n in range(6)))
     assert Path(log).read_text().split() == ["begin", "end"] * 6
 
 
-async def test_waiting_counts_towards_no_deadline(controller: Controller) -> None:
+async def test_waiting_counts_towards_no_deadline(host: Near) -> None:
     """A job that waits longer than it may run still runs; one that runs too long is ended."""
-    first, second = controller(), controller()
+    first, second = host.controller(), host.controller()
     async with first.lease(CPU):
         waiting = asyncio.create_task(turn(second, "sleep", "0.1", deadline_s=0.6))
         await asyncio.sleep(1.2)
@@ -108,11 +47,9 @@ async def test_waiting_counts_towards_no_deadline(controller: Controller) -> Non
     assert await turn(second, "sleep", "20", deadline_s=0.3) == -9
 
 
-async def test_who_is_cancelled_while_waiting_leaves_nothing(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_who_is_cancelled_while_waiting_leaves_nothing(host: Near, tmp_path: Path) -> None:
     """The job never begins, and the next one has the device at once."""
-    first, second = controller(), controller()
+    first, second = host.controller(), host.controller()
     async with first.lease(CPU):
         waiting = asyncio.create_task(turn(second, "touch", str(tmp_path / "begun")))
         await asyncio.sleep(0.3)
@@ -124,11 +61,11 @@ async def test_who_is_cancelled_while_waiting_leaves_nothing(
 
 
 async def test_a_job_of_a_controller_that_is_gone_is_not_begun(
-    controller: Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: Near, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A device is not used for somebody who went long before."""
     monkeypatch.setattr(resident, "ABSENT_S", 0.2)
-    first, second = controller(), controller()
+    first, second = host.controller(), host.controller()
     async with first.lease(CPU):
         waiting = asyncio.create_task(turn(second, "touch", str(tmp_path / "begun")))
         await asyncio.sleep(0.3)
@@ -140,17 +77,15 @@ async def test_a_job_of_a_controller_that_is_gone_is_not_begun(
     assert not (tmp_path / "begun").exists()
 
 
-async def test_a_controller_that_starts_again_finds_its_waiting_job(
-    controller: Controller, host: Counted
-) -> None:
+async def test_a_controller_that_starts_again_finds_its_waiting_job(host: Near) -> None:
     """It is the same job, in its old place, and done once."""
-    first, again = controller(), controller()
+    first, again = host.controller(), host.controller()
 
     async def ask(machine: RemoteMachine) -> Any:
         async with machine.turn(CPU):
             return await machine.judge("measure", {"device": CPU, "n": 1}, 30.0)
 
-    async with controller().lease(CPU):
+    async with host.controller().lease(CPU):
         lost = asyncio.create_task(ask(first))
         await asyncio.sleep(0.3)
         await asyncio.to_thread(first.close)
@@ -158,6 +93,6 @@ async def test_a_controller_that_starts_again_finds_its_waiting_job(
             await lost
         found = asyncio.create_task(ask(again))
         await asyncio.sleep(0.3)
-        assert host.asked == 0
+        assert host.host.asked == 0
     assert await found == 1
-    assert host.asked == 1
+    assert host.host.asked == 1
