@@ -188,6 +188,13 @@ def strays(ec2: Any, name: str) -> list[Instance]:
         return [i for i in described(ec2, filters) if _overdue(i) or _orphaned(i)]
 
 
+def lives(ec2: Any, instance: str) -> bool:
+    """Whether it runs or is about to: a spot instance may be taken back at any moment."""
+    with _told(instance):
+        found = described(ec2, [{"Name": "instance-id", "Values": [instance]}])
+    return any(i.state in LIVING for i in found)
+
+
 def owner() -> str:
     """Host, system, pid and birth of the calling process: others can tell whether it lives."""
     place = hashlib.sha256(system().encode()).hexdigest()[:16]

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -100,6 +100,9 @@ class Ec2Machine(Judged):
             self._users += 1
         try:
             yield machine
+        except MachineError:
+            await asyncio.to_thread(self._bury, machine)
+            raise
         finally:
             with self._lock:
                 self._users -= 1
@@ -129,6 +132,16 @@ class Ec2Machine(Judged):
             self._end()
             raise
         return machine
+
+    def _bury(self, machine: Machine) -> None:
+        """Forgets an instance that the cloud took back: whoever asks next starts another."""
+        with self._lock, suppress(MachineError):
+            instance = self._instance if self._machine is machine else None
+            if instance is None or cloud.lives(cloud.client(self._wanted.region), instance.id):
+                return
+            _LOG.warning("%s: %s was ended by the cloud", self.name, instance.id)
+            self._closed.set()
+            self._end()
 
     def _answering(self, machine: Machine, until: float) -> None:
         """Asks until the host answers: SSH comes up after the instance."""

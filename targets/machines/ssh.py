@@ -85,9 +85,18 @@ class Attempt:
     stage: str = "looking up the host"
     sockets: list[socket.socket] = field(default_factory=list)
     connections: list[paramiko.Transport] = field(default_factory=list)
+    over: bool = False
+
+    def add(self, sock: socket.socket) -> None:
+        """Keeps what has to be closed. OSError when the attempt was given up meanwhile."""
+        self.sockets.append(sock)
+        if self.over:
+            sock.close()
+            raise OSError("the attempt was given up")
 
     def close(self) -> None:
         """Ends everything; whoever waits for it in another thread gets an error."""
+        self.over = True
         for connection in reversed(self.connections):
             with suppress(Exception):
                 connection.close()
@@ -115,13 +124,14 @@ def clean(destination: Destination, days: float = 7.0) -> dict[str, int]:
 def connect(destination: Destination, arguments: tuple[str, ...], deadline_s: float) -> Channel:
     """A stream to our code on the host. MachineError names host, step and cause."""
     attempt = Attempt()
+    steps_s = 2 * deadline_s  # of each step in its thread: ours ends first, with the better words
 
     def work() -> Channel:
         hops = route(destination.host, destination.config)
         for hop in hops:
-            _reach(attempt, hop, deadline_s)
+            _reach(attempt, hop, steps_s)
         attempt.stage = f"starting {destination.python}"
-        return _started(attempt, destination, arguments, deadline_s)
+        return _started(attempt, destination, arguments, steps_s)
 
     try:
         return _within(work, deadline_s)
@@ -176,7 +186,7 @@ def _reach(attempt: Attempt, hop: Hop, deadline_s: float) -> None:
     else:
         pipe = socket.create_connection((hop.host, hop.port), timeout=deadline_s)
         pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        attempt.sockets.append(pipe)
+        attempt.add(pipe)
     attempt.stage = f"exchanging keys with {hop.host}"
     connection = paramiko.Transport(pipe, default_window_size=WINDOW)
     attempt.connections.append(connection)

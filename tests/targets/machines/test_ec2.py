@@ -158,6 +158,32 @@ async def test_gone_when_nobody_needs_it_for_long(ec2: Any) -> None:
     assert living(ec2) == []
 
 
+async def test_an_instance_that_the_cloud_takes_back_is_followed_by_another(ec2: Any) -> None:
+    """A fault of a living instance changes nothing; a spot instance that is gone is replaced."""
+    hosts: list[Host] = []
+
+    def reach(address: str, keys: tuple[str, ...]) -> Host:
+        hosts.append(Host(address, keys))
+        return hosts[-1]
+
+    machine = Ec2Machine(NEW, reach)
+    await machine.run(("true",), 5)
+    (first,) = living(ec2)
+    hosts[0].answers = False
+    with pytest.raises(MachineError):
+        await machine.run(("true",), 5)
+    assert [i.id for i in living(ec2)] == [first.id]
+    ec2.terminate_instances(InstanceIds=[first.id])
+    with pytest.raises(MachineError):
+        await machine.run(("true",), 5)
+    await machine.run(("true",), 5)
+    assert first.id not in {i.id for i in living(ec2)}
+    assert len(living(ec2)) == 1
+    assert hosts[0].closed
+    machine.close()
+    assert living(ec2) == []
+
+
 def test_gone_after_a_crash_and_reap(ec2: Any, server: str) -> None:
     """What a killed controller left behind is ended; what a living one uses is not."""
     del server
