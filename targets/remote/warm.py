@@ -196,7 +196,11 @@ def _keep(
 
 def _walls(rung: Rung, asked: dict[str, Any], room: str) -> tuple[Walls, int]:
     """The walls, and whom the child will be on this host."""
-    view = View(**{key: tuple(value) for key, value in asked["view"].items() if value}, room=room)
+    seen: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in {**asked["view"], "room": room}.items()
+    }
+    view = View(**seen)
     user = whom(rung, trusted=bool(view.writable))
     if room and user is not None:
         os.chown(room, user.uid, user.uid)
