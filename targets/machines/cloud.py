@@ -67,6 +67,8 @@ class Wanted:
     """For `hours` of one instance: above it nothing is started."""
     hours: float = 2.0
     """The instance is never kept longer."""
+    ssm: bool = False
+    """Whether SSH goes through Systems Manager, which knows instances by their ids."""
     host_key: str | None = None
     """`TYPE BASE64` of its SSH host; None: a new instance prints its keys on its console."""
 

@@ -126,7 +126,8 @@ class Ec2Machine(Judged):
         try:
             self._instance = cloud.reached(ec2, self._instance, until)
             keys = cloud.host_keys(ec2, self._wanted, self._instance.id, until)
-            machine = self._reach(self._instance.host, keys)
+            place = self._instance.id if self._wanted.ssm else self._instance.host
+            machine = self._reach(place, keys)
             self._answering(machine, until)
         except BaseException:
             self._end()

@@ -32,6 +32,8 @@ class Ec2Entry:
     key: str | None = None
     """File of the private key; None: as ssh finds it."""
     host_key: str | None = None
+    ssm: bool = False
+    """SSH through Systems Manager, where no port is open: needs AWS's own tools here."""
     python: str = "python3"
     root: str = "~/.kforge"
 
@@ -55,4 +57,5 @@ class Ec2Entry:
             usd_most=self.usd_most,
             hours=self.hours,
             host_key=self.host_key,
+            ssm=self.ssm,
         )

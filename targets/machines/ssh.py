@@ -22,6 +22,7 @@ from targets.machines import archive, boot
 from targets.machines.remote import RemoteMachine
 from targets.machines.ssh_hosts import Hop, check, known_keys, preferred, route
 from targets.machines.stream import CHUNK, Lines
+from targets.machines.tunnel import Tunnel
 
 KEEPALIVE_S = 5
 CLEAN_S = 60.0
@@ -94,6 +95,10 @@ class Attempt:
             sock.close()
             raise OSError("the attempt was given up")
 
+    def complaint(self) -> str:
+        """What a command that should lead to the host said of itself."""
+        return " ".join(s.said() for s in self.sockets if isinstance(s, Tunnel))
+
     def close(self) -> None:
         """Ends everything; whoever waits for it in another thread gets an error."""
         self.over = True
@@ -147,11 +152,12 @@ def connect(destination: Destination, arguments: tuple[str, ...], deadline_s: fl
         named = text if destination.name in text else f"{destination.name}: {text}"
         raise MachineError(named, retryable=error.retryable) from None
     except (OSError, EOFError, paramiko.SSHException) as error:
+        said = attempt.complaint() or getattr(error, "strerror", None) or str(error)
         attempt.close()
-        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
         permanent = isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN
         raise MachineError(
-            f"{destination.name} ({destination.host}): {said} while {attempt.stage}",
+            f"{destination.name} ({destination.host}): {said or type(error).__name__} while"
+            f" {attempt.stage}",
             retryable=not permanent,
         ) from None
 
@@ -180,13 +186,7 @@ def _within(work: Callable[[], T], deadline_s: float) -> T:
 def _reach(attempt: Attempt, hop: Hop, deadline_s: float) -> None:
     """Adds the connection to the next hop, its host key checked before anything is told to it."""
     attempt.stage = f"connecting to {hop.host} port {hop.port}"
-    if attempt.connections:
-        through = attempt.connections[-1]
-        pipe = through.open_channel("direct-tcpip", (hop.host, hop.port), ("", 0), None, deadline_s)
-    else:
-        pipe = socket.create_connection((hop.host, hop.port), timeout=deadline_s)
-        pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        attempt.add(pipe)
+    pipe = _pipe(attempt, hop, deadline_s)
     attempt.stage = f"exchanging keys with {hop.host}"
     connection = paramiko.Transport(pipe, default_window_size=WINDOW)
     attempt.connections.append(connection)
@@ -199,6 +199,20 @@ def _reach(attempt: Attempt, hop: Hop, deadline_s: float) -> None:
     attempt.stage = f"showing keys to {hop.host}"
     _authenticate(connection, hop)
     connection.set_keepalive(KEEPALIVE_S)
+
+
+def _pipe(attempt: Attempt, hop: Hop, deadline_s: float) -> socket.socket | paramiko.Channel:
+    """Bytes to the hop's sshd: through the hop before it, its command, or a connection of ours."""
+    if attempt.connections:
+        through, place = attempt.connections[-1], (hop.host, hop.port)
+        return through.open_channel("direct-tcpip", place, ("", 0), None, deadline_s)
+    if hop.command is not None:
+        pipe: socket.socket = Tunnel(hop.command)
+    else:
+        pipe = socket.create_connection((hop.host, hop.port), timeout=deadline_s)
+        pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    attempt.add(pipe)
+    return pipe
 
 
 def _authenticate(connection: paramiko.Transport, hop: Hop) -> None:

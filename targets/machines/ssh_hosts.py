@@ -32,6 +32,8 @@ class Hop:
     """Files of private keys, in the order in which they are offered."""
     agent: bool
     known_hosts: tuple[str, ...]
+    command: str | None = None
+    """What carries the bytes in place of a connection, for the first hop only."""
 
     @property
     def place(self) -> str:
@@ -54,9 +56,8 @@ def _hops(destination: str, config: paramiko.SSHConfig, *, depth: int) -> Iterat
     user, _, rest = destination.rpartition("@")
     alias, _, port = rest.partition(":") if rest.count(":") == 1 else (rest, "", "")
     options = config.lookup(alias)
-    if "proxycommand" in options and options["proxycommand"].lower() != "none":
-        raise MachineError(f"{alias}: ProxyCommand is not followed; use ProxyJump", retryable=False)
-    jumps = options.get("proxyjump", "none")
+    command = options.get("proxycommand", "none")
+    jumps = options.get("proxyjump", "none") if command.lower() == "none" else "none"
     if jumps.lower() != "none":
         for jump in jumps.split(","):
             yield from _hops(jump.strip(), config, depth=depth + 1)
@@ -70,6 +71,7 @@ def _hops(destination: str, config: paramiko.SSHConfig, *, depth: int) -> Iterat
         keys=tuple(str(Path(k).expanduser()) for k in options.get("identityfile", DEFAULT_KEYS)),
         agent=options.get("identitiesonly", "no").lower() != "yes",
         known_hosts=tuple(str(Path(f).expanduser()) for f in (*own, *shared)),
+        command=None if command.lower() == "none" else command,
     )
 
 

@@ -1,5 +1,6 @@
 """A cloud instance over SSH: only the keys that the cloud has shown are believed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
@@ -19,6 +20,19 @@ ENTRY = Ec2Entry(
     user="ubuntu",
     key="/keys/one",
 )
+
+
+def test_a_closed_port_is_passed_by_systems_manager(tmp_path: Path) -> None:
+    """The instance is named by its id, and AWS's own tool carries the bytes."""
+    machine = by_ssh(replace(ENTRY, ssm=True), tmp_path, scope="s", own=tmp_path / "none")(
+        "i-1", ()
+    )
+    machine.close()
+    (hop,) = route("ubuntu@i-1", tmp_path / "ec2" / "cloud" / "config")
+    assert hop.command == (
+        "aws ssm start-session --region r --target i-1"
+        " --document-name AWS-StartSSHSession --parameters portNumber=22"
+    )
 
 
 def test_the_shown_key_is_believed_and_no_other(tmp_path: Path) -> None:

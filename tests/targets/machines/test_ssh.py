@@ -141,6 +141,46 @@ async def test_a_jump_host_is_passed_through(hosts: tuple[Host, ...]) -> None:
     assert last.processes()
 
 
+CARRY = """
+import select, socket, sys, os
+far = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+while True:
+    for end in select.select([0, far], [], [])[0]:
+        data = os.read(0, 1 << 16) if end == 0 else far.recv(1 << 16)
+        if not data: sys.exit()
+        far.sendall(data) if end == 0 else os.write(1, data)
+"""
+
+
+async def test_a_command_of_the_users_carries_the_bytes(
+    hosts: tuple[Host, ...], tmp_path: Path
+) -> None:
+    """ProxyCommand is followed and ends with the link; where it fails, its own words are told."""
+    program = tmp_path / "carry-4331.py"
+    program.write_text(CARRY)
+    way = f"ProxyCommand {sys.executable} {program} %h %p"
+    machine = ssh_machine(
+        hosts[0].destination(python=sys.executable, options=(way,)), scope="tests"
+    )
+    assert (await machine.run(("echo", "through"), 30)).out == b"through\n"
+    assert carriers(program)
+    await asyncio.to_thread(machine.close)
+    assert not carriers(program)
+    try:
+        await refused(reach(hosts[0], options=("ProxyCommand no-4332",)), "no-4332: not found")
+    finally:
+        hosts[0].destination()
+
+
+def carriers(program: Path) -> list[int]:
+    """Processes that run it."""
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += [int(line.parent.name)] if str(program).encode() in line.read_bytes() else []
+    return found
+
+
 @pytest.mark.parametrize(
     ("greeting", "words"),
     [(b"", "exchanging keys"), (b"SSH-2.0-Silent\r\n", "exchanging keys")],
