@@ -167,7 +167,9 @@ def _legal(request: Request) -> set[str] | None:
     except UncoveredError:
         return None
     now = candidate.parameters
-    return {tag for tag, change in template.moves.items() if {**now, **change} != now}
+    changed = {tag: {**now, **change} for tag, change in template.moves.items()}
+    # A move may be idle beside another choice: tiles, where operands are packed into panels.
+    return {t for t, new in changed.items() if new != now and t in template.techniques(new)}
 
 
 def _failed(iteration: Iteration) -> bool:

@@ -4,20 +4,24 @@ import re
 import shutil
 import subprocess
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from agents.offline import RuleAnalyst
 from agents.offline.axes import UncoveredError
 from agents.offline.library import find
 from agents.offline.template import Hints, Parameters, neighbours
+from data.records import Candidate, Mode
 from targets import sycl
 from targets.remote.emulation import half as emulation
 from targets.remote.emulation.half import METAL
 from targets.remote.kforge_launch import HALVES
 from tests.agents.opencl import kernels
+from tests.agents.test_offline import COMPUTE_BOUND, profile, request, step
 from tests.agents.test_offline_kernels import ROWS, check, compiled, graph, model
 
 PRODUCTS = {
@@ -95,6 +99,43 @@ def test_metal_product_agrees_in_the_emulator(
     template = find(graph(operator, torch.randn(48, 64)), "metal")
     text = template.render(source, template.first(Hints()))
     check(operator, compiled(text, tmp_path, monkeypatch), torch.randn(33, 64))
+
+
+async def advised(operator: torch.nn.Module, values: dict[str, float]) -> list[str]:
+    """All that the rules advise one after the other for the first OpenCL kernel on a processor."""
+    traced = graph(operator, torch.randn(48, 64))
+    template = find(traced, "opencl")
+    schedule = template.first(Hints(processor=True))
+    made = Candidate(
+        source="# 0", language="opencl", agent_kind="offline", agent_name="t", parameters=schedule,
+        techniques=template.techniques(schedule),
+    )  # fmt: skip
+    history = (step(made),)
+    found: list[str] = []
+    while True:
+        asked = request(Mode.OPTIMISE, history=history, parent=made.id, graph=traced)
+        counsel = await RuleAnalyst().advise(replace(asked, profile=profile(**values)))
+        if counsel.advice is None:
+            return found
+        found.append(counsel.advice.technique)
+        tried = replace(made, source=f"# {len(history)}")
+        history += (step(tried, len(history), advice=counsel.advice, gain_over_parent=0.9),)
+
+
+async def test_no_advice_is_idle_beside_the_parents_other_choices() -> None:
+    """Tiles change nothing where operands are packed into panels: the gain would be noise."""
+    _, operator = model(*PRODUCTS["linear"])
+    assert "tile" not in await advised(operator, COMPUTE_BOUND)
+
+
+async def test_sharing_a_row_among_threads_is_a_technique_on_record() -> None:
+    """A change that no tag stands for says nothing about transfer."""
+    _, operator = model("torch.softmax(x, -1)")
+    template = find(graph(operator, torch.randn(48, 64)), "opencl")
+    alone = template.first(Hints(processor=True))
+    assert "parallel_inner" not in template.techniques(alone)
+    assert "parallel_inner" in template.techniques({**alone, "across": "512"})
+    assert "parallel_inner" in await advised(operator, {"bandwidth_share": 0.1})
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

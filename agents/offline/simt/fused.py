@@ -33,6 +33,11 @@ class SimtFused:
         kernels(self.nest, dialect, Threads())
 
     @property
+    def _group(self) -> int:
+        """Threads that run in step: on a processor the lanes of one thread's vector."""
+        return int(LANES) if self._dialect.processor else 32
+
+    @property
     def domains(self) -> Mapping[str, tuple[str, ...]]:
         """Where a sub-group may be a vector, also groups of one, which wait for nobody."""
         own = (LANES,) if self._dialect.processor else ()
@@ -110,6 +115,7 @@ class SimtFused:
             "parallel_outer": True,
             "vector_load": parameters.get("vector") == "4",
             "unroll": parameters.get("items", "1") != "1",
+            "parallel_inner": self.nest.mode == "row" and int(parameters["across"]) > self._group,
             "warp_reduce": self._reduces and self.nest.mode == "row"
             and self._dialect.shuffles > 0,
             "shared_memory": self._reduces,
