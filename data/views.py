@@ -1,11 +1,7 @@
 """SQL over the ledger: an in-memory DuckDB with the views that queries rest on."""
 
-import math
 import re
-from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -138,11 +134,6 @@ def _misuse(error: duckdb.Error) -> MisuseError:
     return MisuseError(f"{line}; views: {', '.join(VIEWS)}")
 
 
-def plain(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as JSON can hold them: times as ISO 8601 in UTC, no infinities."""
-    return [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
-
-
 def questions() -> list[str]:
     """The names of the questions in `data/queries/`."""
     return sorted(path.stem for path in QUERIES.glob("*.sql"))
@@ -154,26 +145,3 @@ def question(name: str) -> str:
         known = ", ".join(questions())
         raise MisuseError(f"unknown query {name!r}; known: {known} (data/queries)")
     return (QUERIES / f"{name}.sql").read_text(encoding="utf-8")
-
-
-def _plain(value: object) -> object:
-    """One value as JSON can hold it.
-
-    >>> _plain([datetime(2026, 1, 2), Decimal("3"), float("nan")])
-    ['2026-01-02T00:00:00Z', 3, None]
-    """
-    match value:
-        case list() | tuple():
-            return [_plain(v) for v in value]
-        case dict():
-            return {str(k): _plain(v) for k, v in value.items()}
-        case datetime():
-            return value.isoformat() + ("" if value.tzinfo else "Z")
-        case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
-        case float():
-            return value if math.isfinite(value) else None
-        case None | bool() | int() | str():
-            return value
-        case _:
-            return str(value)

@@ -10,12 +10,15 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from data.answers import json_lines, plain_values
 from data.errors import MisuseError
 from data.upkeep import require
-from data.views import plain, query, question
+from data.views import query, question
 
 CELL = 60
 """Characters of a value in a table for people; --json and --csv have all."""
+PAGE = 200
+"""Rows of a table for people: a wide one of 100,000 takes a minute to lay out."""
 
 
 def asked_sql(text: str | None, file: Path | None) -> str:
@@ -32,19 +35,24 @@ def asked_sql(text: str | None, file: Path | None) -> str:
 
 
 def print_answer(runs: Path, sql: str, form: str) -> None:
-    """The answer to `sql` as `json`, `csv` or `table`; MisuseError when the SQL is at fault."""
+    """The answer to `sql` as `json`, `csv`, `table` or `page`, the first rows of a table.
+
+    MisuseError when the SQL is at fault.
+    """
     require(runs)
     answer = query(runs, sql)
-    rows = plain(answer)
     if form == "json":
-        for row in rows:
-            print(json.dumps(row))
+        sys.stdout.writelines(f"{line}\n" for line in json_lines(answer))
     elif form == "csv":
         lines = csv.writer(sys.stdout, lineterminator="\n")
         lines.writerow(answer.column_names)
-        lines.writerows([_flat(value) for value in row.values()] for row in rows)
+        lines.writerows([_flat(value) for value in row] for row in plain_values(answer))
     else:
-        print_table(answer.column_names, [list(row.values()) for row in rows])
+        shown = answer.slice(0, PAGE) if form == "page" else answer
+        print_table(answer.column_names, [list(row) for row in plain_values(shown)])
+        if more := answer.num_rows - shown.num_rows:
+            said = f"{more:,} more rows, {answer.num_rows:,} in all: --all prints them as a table"
+            print(f"{said}, --csv and --json for programs", file=sys.stderr)
 
 
 def print_report(runs: Path, out: Path, run: str | None) -> None:

@@ -123,7 +123,7 @@ def admit(  # noqa: PLR0913  (one parameter an option)
 
 
 @app.command()
-def query(
+def query(  # noqa: PLR0913  (one parameter an option)
     sql: Annotated[
         str | None,
         Argument(metavar="[NAME|SQL]", help="A question of docs/ledger.md, or SQL over the views."),
@@ -133,13 +133,15 @@ def query(
     runs: Runs = RUNS,
     json: Json = False,
     csv: Annotated[bool, Option("--csv", help="Comma-separated values.")] = False,
+    whole: Annotated[bool, Option("--all", help="All rows of a table, not the first 200.")] = False,
 ) -> None:
     """Ask the ledger."""
     from flows.answers import asked_sql, print_answer  # noqa: PLC0415
 
     if json and csv:
         raise MisuseError("--json and --csv exclude each other")
-    print_answer(runs, asked_sql(sql, file), "json" if json else "csv" if csv else "table")
+    table = "table" if whole else "page"
+    print_answer(runs, asked_sql(sql, file), "json" if json else "csv" if csv else table)
 
 
 @app.command()

@@ -174,6 +174,18 @@ def test_json_is_one_object_a_line(tmp_path: Path) -> None:
     assert steps == {0, 1}
 
 
+def test_a_long_table_says_how_many_rows_it_leaves_out(tmp_path: Path) -> None:
+    """People see the first 200 and are told of the others; with --all and as CSV there are all."""
+    Ledger(tmp_path / "runs").append(plain(0))
+    sql = "SELECT range AS n FROM range(1234)"
+    done = kforge("query", sql, cwd=tmp_path)
+    assert len(done.stdout.splitlines()) == 1 + 200
+    assert done.stderr.startswith("1,034 more rows, 1,234 in all: --all prints them")
+    for form in ("--all", "--csv"):
+        done = kforge("query", sql, form, cwd=tmp_path)
+        assert (len(done.stdout.splitlines()), done.stderr) == (1 + 1234, "")
+
+
 def test_csv_holds_lists_too(tmp_path: Path) -> None:
     """All columns of a row can be exported."""
     Ledger(tmp_path / "runs").append(plain(0))

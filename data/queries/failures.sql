@@ -1,10 +1,14 @@
 -- How do candidates fail, by device, language and family, and how often is it mended?
 -- mended: a later step of the same lineage is right.
-WITH ends AS (
-    SELECT device, language, coalesce(family, '(unknown)') AS family, verdict, operator_hash, reason,
-        max(CASE WHEN verdict IN ('CORRECT', 'FASTER') THEN step END) OVER (
-            PARTITION BY run_id, operator_hash, device, contract, lineage) > step AS mended
+WITH steps AS (
+    SELECT hash(run_id, operator_hash, device, contract, lineage) AS place, step, device, language,
+        coalesce(family, '(unknown)') AS family, verdict, operator_hash, reason
     FROM stored.judged WHERE candidate_id IS NOT NULL AND mode <> 'confirm'
+), right_steps AS (
+    SELECT place, max(step) AS latest FROM steps
+    WHERE verdict IN ('CORRECT', 'FASTER') GROUP BY place
+), ends AS (
+    SELECT steps.*, latest > step AS mended FROM steps LEFT JOIN right_steps USING (place)
 )
 SELECT device, language, family, verdict,
     count(*) AS steps,

@@ -2,15 +2,17 @@
 -- The first step of a pair that translates or was shown a foreign kernel, against the champion of
 -- its operator, device and contract. An operator counts once; those wrong at once count in `right`
 -- alone. from_device is `given` for a kernel that came from outside the ledger.
-WITH homes AS (
-    SELECT operator_hash, candidate_id AS reference, arg_min(device, ended_at) AS home
-    FROM stored.judged WHERE candidate_id IS NOT NULL
-    GROUP BY operator_hash, candidate_id
-), firsts AS (
-    SELECT * FROM stored.judged
+WITH firsts AS MATERIALIZED (
+    SELECT any_value(operator_hash) AS operator_hash, any_value(device) AS device,
+        any_value(contract) AS contract,
+        unnest(arg_min(struct_pack(mode, reference, verdict, speedup), step))
+    FROM stored.judged
     WHERE execution = 'hardware' AND candidate_id IS NOT NULL
-    QUALIFY row_number() OVER (
-        PARTITION BY run_id, operator_hash, device, contract ORDER BY step) = 1
+    GROUP BY hash(run_id, operator_hash, device, contract)
+), homes AS (
+    SELECT operator_hash, candidate_id AS reference, arg_min(device, ended_at) AS home
+    FROM stored.judged WHERE candidate_id IN (SELECT reference FROM firsts)
+    GROUP BY operator_hash, candidate_id
 ), at_once AS (
     SELECT coalesce(home, 'given') AS from_device, f.device AS to_device, f.contract,
         f.operator_hash,

@@ -3,13 +3,15 @@
 -- is that one's speed-up, the others are gains of the steps since then. A step that adds
 -- low_precision is precision, else one that fuses is fusion, else kernel. `rest` is what confirming
 -- found beside the product. All are geometric means over operators.
-WITH RECURSIVE steps AS (
+WITH RECURSIVE champions AS MATERIALIZED (
+    SELECT run_id, operator_hash, device, contract, candidate_id, speedup FROM stored.best
+), steps AS MATERIALIZED (
     SELECT run_id, operator_hash, device, contract, candidate_id, step, parent_ids[1] AS parent,
         speedup, gain_over_parent AS gain, techniques_added AS added
-    FROM stored.judged
+    FROM stored.judged SEMI JOIN champions USING (run_id, operator_hash, device, contract)
     WHERE mode <> 'confirm' AND execution = 'hardware' AND speedup > 0
 ), path AS (
-    SELECT s.*, b.speedup AS total FROM stored.best b
+    SELECT s.*, b.speedup AS total FROM champions b
     JOIN steps s USING (run_id, operator_hash, device, contract, candidate_id)
     UNION ALL
     SELECT s.*, p.total FROM path p JOIN steps s ON s.run_id = p.run_id

@@ -2,35 +2,42 @@
 -- An arm is what one run did for an operator, device and contract. Both arms have the same kind of
 -- agent and model and are cut to the steps of the shorter. An operator counts once. The tests are
 -- sign tests: of the operators solved by one arm alone, and of the speeds where both solved it.
--- `steps` holds what an arm had reached after n steps, so that a budget is looked up.
-WITH steps AS MATERIALIZED (
-    SELECT hash(run_id, operator_hash, device, contract) AS arm, run_id, operator_hash, device,
-        contract, agent_kind, coalesce(model, '') AS model, reference,
-        row_number() OVER reached AS n,
-        bool_or(verdict IN ('CORRECT', 'FASTER')) OVER reached AS solved,
-        max(speedup) FILTER (verdict IN ('CORRECT', 'FASTER')) OVER reached AS fastest
+-- `reached` holds what an arm had after all its steps, and after those of a shorter partner.
+WITH steps AS (
+    SELECT hash(run_id, operator_hash, device, contract) AS arm, operator_hash, device, contract,
+        step, agent_kind, coalesce(model, '') AS model, reference,
+        verdict IN ('CORRECT', 'FASTER') AS correct, speedup
     FROM stored.judged
     WHERE execution = 'hardware' AND mode NOT IN ('confirm', 'admit')
-    WINDOW reached AS (
-        PARTITION BY hash(run_id, operator_hash, device, contract)
-        ORDER BY step ROWS UNBOUNDED PRECEDING)
-), arms AS (
+), arms AS MATERIALIZED (
     SELECT arm, any_value(operator_hash) AS operator_hash, any_value(device) AS device,
         any_value(contract) AS contract,
-        arg_min(agent_kind, n) AS agent, arg_min(model, n) AS model,
-        count(*) AS steps, count(reference) > 0 AS shown
+        arg_min(agent_kind, step) AS agent, arg_min(model, step) AS model,
+        count(*) AS steps, count(reference) > 0 AS shown,
+        bool_or(correct) AS solved, max(speedup) FILTER (correct) AS fastest
     FROM steps GROUP BY arm
-), matched AS (
-    SELECT a.operator_hash, a.device, a.contract, a.agent, a.model,
-        a.arm AS with_arm, b.arm AS without_arm, least(a.steps, b.steps) AS budget
+), matched AS MATERIALIZED (
+    SELECT a.operator_hash, a.device, a.contract, a.agent, a.model, a.arm AS with_arm,
+        b.arm AS without_arm, least(a.steps, b.steps) AS budget,
+        CASE WHEN a.steps > b.steps THEN a.arm WHEN b.steps > a.steps THEN b.arm END AS longer
     FROM arms a JOIN arms b USING (operator_hash, device, contract, agent, model)
     WHERE a.shown AND NOT b.shown
+), cut AS (
+    SELECT DISTINCT longer AS arm, budget FROM matched WHERE longer IS NOT NULL
+), counted_steps AS (
+    SELECT arm, correct, speedup, row_number() OVER (PARTITION BY arm ORDER BY step) AS n
+    FROM steps SEMI JOIN cut USING (arm)
+), reached AS (
+    SELECT arm, steps AS budget, solved, fastest FROM arms
+    UNION ALL
+    SELECT arm, budget, bool_or(correct), max(speedup) FILTER (correct)
+    FROM counted_steps JOIN cut USING (arm) WHERE n <= budget GROUP BY arm, budget
 ), compared AS (
-    SELECT m.operator_hash, m.device, m.contract, m.agent, m.model, budget,
+    SELECT m.operator_hash, m.device, m.contract, m.agent, m.model, m.budget,
         w.solved AS solved_with, o.solved AS solved_without, w.fastest / o.fastest AS gain
     FROM matched m
-    JOIN steps w ON w.arm = with_arm AND w.n = budget
-    JOIN steps o ON o.arm = without_arm AND o.n = budget
+    JOIN reached w ON w.arm = with_arm AND w.budget = m.budget
+    JOIN reached o ON o.arm = without_arm AND o.budget = m.budget
 ), operators AS (
     SELECT device, contract, agent, model, operator_hash, avg(budget) AS budget,
         avg(solved_with::INT) AS solved_with, avg(solved_without::INT) AS solved_without,

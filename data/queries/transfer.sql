@@ -26,26 +26,38 @@ WITH gained AS MATERIALIZED (FROM effects), vendors AS (
     SELECT operator_hash, row_number() OVER ()::INTEGER AS operator
     FROM (SELECT DISTINCT operator_hash FROM gained)
 ), numbered AS MATERIALIZED (
-    SELECT kind, operator, cell, gain, helped, hurt
+    SELECT kind::BIGINT << 32 | operator AS tried, cell, gain, helped, hurt
     FROM places JOIN cells USING (level, technique, contract, place)
     JOIN operators USING (operator_hash)
-), summed AS (
+), met AS (
+    SELECT here.cell AS one, there.cell AS other, count(*) AS tried_on_both
+    FROM numbered here JOIN numbered there USING (tried)
+    WHERE here.cell < there.cell
+    GROUP BY here.cell, there.cell
+), tried AS (
+    SELECT one AS here, other AS there, tried_on_both FROM met
+    UNION ALL
+    SELECT other, one, tried_on_both FROM met
+), summed AS MATERIALIZED (
     SELECT here.cell AS here, there.cell AS there,
-        count(*) AS tried_on_both,
-        count(*) FILTER (here.helped) AS helped_here,
-        count(*) FILTER (here.helped AND there.helped) AS helped_there,
-        count(*) FILTER (here.helped AND there.hurt) AS hurt_there,
-        count(*) FILTER (NOT here.helped AND there.helped) AS helped_there_only,
-        count(*) FILTER (here.helped AND there.gain > 1) AS up,
-        count(*) FILTER (here.helped AND there.gain < 1) AS down,
-        list_sort(list(there.gain) FILTER (here.helped)) AS gains
-    FROM numbered here JOIN numbered there USING (kind, operator)
-    WHERE here.cell <> there.cell
+        count(*) AS helped_here,
+        count(*) FILTER (there.helped) AS helped_there,
+        count(*) FILTER (there.hurt) AS hurt_there,
+        count(*) FILTER (there.gain > 1) AS up,
+        count(*) FILTER (there.gain < 1) AS down,
+        list_sort(list(there.gain)) AS gains
+    FROM numbered here JOIN numbered there USING (tried)
+    WHERE here.helped AND here.cell <> there.cell
     GROUP BY here.cell, there.cell
 ), counted AS (
-    SELECT h.level, h.technique, h.contract, h.place AS here, t.place AS there,
-        summed.* EXCLUDE (here, there)
-    FROM summed JOIN cells h ON h.cell = summed.here JOIN cells t ON t.cell = summed.there
+    SELECT h.level, h.technique, h.contract, h.place AS here, t.place AS there, tried_on_both,
+        coalesce(s.helped_here, 0) AS helped_here, coalesce(s.helped_there, 0) AS helped_there,
+        coalesce(s.hurt_there, 0) AS hurt_there, coalesce(s.up, 0) AS up,
+        coalesce(s.down, 0) AS down, s.gains AS gains,
+        coalesce(back.helped_here, 0) - coalesce(s.helped_there, 0) AS helped_there_only
+    FROM tried LEFT JOIN summed s USING (here, there)
+        LEFT JOIN summed back ON back.here = tried.there AND back.there = tried.here
+        JOIN cells h ON h.cell = tried.here JOIN cells t ON t.cell = tried.there
 ), tested AS (
     SELECT *, CASE WHEN helped_here >= 8 THEN sign_test(up, down) END AS p FROM counted
 ), ranked AS (

@@ -1,11 +1,14 @@
 """Queries answer what they say, on rows made by hand, and can change nothing."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from data.answers import json_lines
+from data.answers import plain as as_json
 from data.errors import MisuseError
 from data.records import (
     Advice,
@@ -21,7 +24,6 @@ from data.records import (
 from data.store import Ledger
 from data.verdict import Outcome, Verdict
 from data.views import VIEWS, query, question, questions
-from data.views import plain as as_json
 from tests.data.samples import CPU, RELU, call, confirmed, emulated, key, plain
 
 GEMM = Operator(name="gemm", source="class Model: gemm")
@@ -159,6 +161,20 @@ def test_answers_are_json(ledger: Ledger) -> None:
     assert as_json(query(ledger.root, sql)) == [
         {"started_at": "2026-01-01T00:00:00Z", "n": 0, "i": None, "parent_ids": []}
     ]
+
+
+def test_lines_of_json_are_the_plain_rows(ledger: Ledger) -> None:
+    """The two ways to write an answer agree on every type, on nothing and on odd text."""
+    sql = """SELECT * FROM (VALUES
+        (TIMESTAMP '2026-01-02 03:04:05.000600', 'é"\\%', true, 1.5, ['nan'::DOUBLE], 7::HUGEINT),
+        (TIMESTAMP '1999-12-31 23:59:59', '', NULL, 'inf'::DOUBLE, [], NULL),
+        (NULL, NULL, false, NULL, NULL, -1)) v(moment, "te%xt", flag, real, list, large)"""
+    answer = query(ledger.root, sql)
+    rows = as_json(answer)
+    assert [row["moment"] for row in rows] == [
+        "2026-01-02T03:04:05.000600Z", "1999-12-31T23:59:59Z", None,
+    ]  # fmt: skip
+    assert list(json_lines(answer)) == [json.dumps(row) for row in rows]
 
 
 def test_unknown_question_names_the_known(ledger: Ledger) -> None:

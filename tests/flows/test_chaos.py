@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from data import views
+from data.answers import plain
 from flows.engine import CLIENT
 from tasks.campaign import Campaign, ended
 from tests.simulated.campaign import campaign
@@ -165,7 +166,7 @@ def rows(runs: Path) -> list[str]:
     order = "operator, device, step"
     return [
         json.dumps(row, sort_keys=True)
-        for row in views.plain(views.query(runs, f"SELECT {SAME} FROM iterations ORDER BY {order}"))
+        for row in plain(views.query(runs, f"SELECT {SAME} FROM iterations ORDER BY {order}"))
     ]
 
 
