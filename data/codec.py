@@ -5,9 +5,13 @@ import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+
+_PLAIN = frozenset({type(None), bool, int, float, str})
+"""Most values of a record, raw times above all; an enum is of none of these types itself."""
 
 
 def dumps(value: object) -> str:
@@ -28,6 +32,8 @@ def encode(value: object) -> Any:
     >>> encode(Contract())
     {'policy': 'strict', 'library': 'flagged', 'shapes': 'fixed'}
     """
+    if type(value) in _PLAIN:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Enum):
@@ -37,6 +43,13 @@ def encode(value: object) -> Any:
     if isinstance(value, (tuple, list)):
         return [encode(v) for v in value]
     return value
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """The types of a record's fields by name."""
+    hints = get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields(kind) if f.init}
 
 
 def decode(kind: Any, value: Any) -> Any:
@@ -54,9 +67,8 @@ def decode(kind: Any, value: Any) -> Any:
     if origin is dict:
         return {k: decode(get_args(kind)[1], v) for k, v in value.items()}
     if isinstance(kind, type) and is_dataclass(kind):
-        hints = get_type_hints(kind)
-        known = {f.name for f in fields(kind) if f.init}
-        return kind(**{k: decode(hints[k], v) for k, v in value.items() if k in known})
+        known = _hints(kind)
+        return kind(**{k: decode(known[k], v) for k, v in value.items() if k in known})
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(value)
     return _plain(kind, value)

@@ -10,8 +10,9 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +29,8 @@ MERGED = "pair-"
 """Prefix of the files that compaction of a pair writes."""
 ROW_BYTES = 65536
 """More than a common row with its timings takes (6 kB and the source)."""
+FEW = 16
+"""Rows up to which a plain file is the smaller one: 9 kB against 15 at one iteration."""
 LEVEL = 6
 """Of zstd."""
 ALONE = frozenset(
@@ -57,7 +60,12 @@ def ensure_writable(root: Path) -> None:
 
 def write_rows(root: Path, path: Path, table: Table, rows: list[Row]) -> None:
     """Puts `rows` at `path` in one rename; LedgerError when the disk does not take them."""
-    write(root, path, pa.Table.from_pylist(rows, schema=table.schema))
+    put(root, path, packed(table, rows))
+
+
+def packed(table: Table, rows: list[Row]) -> bytes:
+    """A file of these rows."""
+    return _bytes(pa.Table.from_pylist(rows, schema=table.schema), None)
 
 
 def write(root: Path, path: Path, rows: pa.Table, group_rows: int | None = None) -> None:
@@ -67,18 +75,41 @@ def write(root: Path, path: Path, rows: pa.Table, group_rows: int | None = None)
 
 def put(root: Path, path: Path, content: bytes) -> None:
     """Puts a file at `path` in one rename; LedgerError when the disk does not take it."""
-    temporary = root / ".tmp" / f"{uuid.uuid4().hex}.parquet"
+    put_all(root, {path: content})
+
+
+def put_all(root: Path, contents: Mapping[Path, bytes]) -> None:
+    """Puts files in place in this order, each in one rename; on return they outlast a power cut.
+
+    LedgerError when the disk does not take them. Folders are flushed after the last rename: so the
+    second of two finds its part of a journal written, and an append takes half the time.
+    """
+    temporaries = {path: root / ".tmp" / f"{uuid.uuid4().hex}.parquet" for path in contents}
     try:
-        temporary.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write_synced(temporary, content)
-        mirror.push(root, path, content)
-        temporary.replace(path)
-        _sync_folder(path.parent)
+        changed = _made(root / ".tmp")
+        for path, content in contents.items():
+            changed |= _made(path.parent) | {path.parent: None}
+            _write_synced(temporaries[path], content)
+        for path, content in contents.items():
+            mirror.push(root, path, content)
+        for path, temporary in temporaries.items():
+            temporary.replace(path)
+        for folder in changed:
+            _sync_folder(folder)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
+        for temporary in temporaries.values():
+            with suppress(OSError):
+                temporary.unlink()
         raise unwritable(root, error) from error
+
+
+def _made(folder: Path) -> dict[Path, None]:
+    """Makes a folder where it is missing; the folders that have a new entry now."""
+    if folder.is_dir():
+        return {}
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return dict.fromkeys(path.parent for path in missing)
 
 
 def unwritable(root: Path, error: OSError) -> LedgerError:
@@ -180,8 +211,8 @@ def remove(root: Path, paths: Iterable[Path]) -> None:
 
 
 def _bytes(rows: pa.Table, group_rows: int | None) -> bytes:
-    """One row takes 7 kB and 0.7 ms to read; written like many it takes 28 kB and 1.7 ms."""
-    many = rows.num_rows > 1
+    """Few rows are smaller and written in half the time without dictionaries and statistics."""
+    many = rows.num_rows > FEW
     sink = pa.BufferOutputStream()
     pq.write_table(
         rows,
@@ -198,11 +229,13 @@ def _bytes(rows: pa.Table, group_rows: int | None) -> bytes:
     return bytes(sink.getvalue())
 
 
+@cache
 def _repeated(schema: pa.Schema) -> list[str]:
     """Columns whose values come again: neither numbers that were measured nor whole records."""
     return [name for name in _leaves(schema) if name not in {*_reals(schema), *ALONE}]
 
 
+@cache
 def _reals(schema: pa.Schema) -> list[str]:
     """Columns of 64-bit floats: their bytes of one weight lie together, and compress by a third."""
     return [name for name, kind in _leaves(schema).items() if kind == pa.float64()]

@@ -52,9 +52,11 @@ class Ledger:
         row = iteration_row(iteration)
         place = folder_of(row["run_id"], row["operator_hash"], row["device"])
         name = f"step-{row['step']:03d}-{row['iteration_id']}.parquet"
+        contents: dict[Path, bytes] = {}
         if timings := timing_rows(iteration, row["iteration_id"]):
-            files.write_rows(self.root, self.root / "timings" / place / name, TIMINGS, timings)
-        files.write_rows(self.root, self.root / "iterations" / place / name, ITERATIONS, [row])
+            contents[self.root / "timings" / place / name] = files.packed(TIMINGS, timings)
+        contents[self.root / "iterations" / place / name] = files.packed(ITERATIONS, [row])
+        files.put_all(self.root, contents)
 
     def append_call(self, key: CallKey, call: LlmCall, *, sample: int | None = None) -> None:
         """Records a paid reply, before anybody judges it; LedgerError as `append`.

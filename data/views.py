@@ -6,9 +6,9 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from data import files, volumes
+from data import files, superseded, volumes
 from data.errors import MisuseError
-from data.schema import QUERIES, TABLES, Table
+from data.schema import ITERATIONS, QUERIES, TABLES, Table
 
 VIEWS = (
     *("additions", "best", "confirmed", "effects"),
@@ -25,7 +25,7 @@ def connect(root: Path) -> duckdb.DuckDBPyConnection:
     """
     tables = {t.name: files.read_folder(root, t, "") for t in TABLES.values()}
     gathered = {t.name: volumes.readable(root, t) for t in TABLES.values()}
-    connection = over(tables, gathered)
+    connection = over(tables, gathered, root=root)
     paths = [str(path) for found in gathered.values() for path in found]
     connection.execute("SET allowed_paths = $1", [paths])
     connection.execute("SET python_enable_replacements = false")
@@ -39,11 +39,13 @@ def over(
     gathered: dict[str, list[Path]] | None = None,
     database: str | None = None,
     *,
+    root: Path | None = None,
     copied: bool = False,
 ) -> duckdb.DuckDBPyConnection:
     """A connection with the views over rows and volumes, in a file with a database.
 
-    Volumes are read in place unless they are `copied`. A file has the questions too.
+    Volumes are read in place unless they are `copied`. A file has the questions too. In `root` is
+    kept what was found out about the volumes.
     """
     connection = duckdb.connect(database or ":memory:")
     connection.execute("SET parquet_metadata_cache = true")
@@ -53,6 +55,7 @@ def over(
         paths = (gathered or {}).get(name, [])
         _store(connection, TABLES[name], paths, copied=copied, alone=not rows.num_rows)
         connection.unregister("incoming")
+    _supersede(connection, (gathered or {}).get(ITERATIONS.name, []), root)
     connection.execute(DEFINITIONS.read_text(encoding="utf-8"))
     if not connection.sql("FROM stored.superseded LIMIT 1").fetchall():
         connection.execute("CREATE OR REPLACE VIEW stored.steps AS FROM stored.iterations")
@@ -77,8 +80,7 @@ def _store(
     if not paths:
         connection.execute(f"CREATE TABLE {stored} AS FROM incoming")
         return
-    listed = ", ".join("'{}'".format(str(p).replace("'", "''")) for p in paths)
-    source = f"read_parquet([{listed}], union_by_name = true)"
+    source = _source(paths)
     connection.execute("CREATE SCHEMA IF NOT EXISTS loose")
     doubles = "" if alone else f" ANTI JOIN {source} USING ({', '.join(table.key)})"
     connection.execute(f"CREATE TABLE loose.{table.name} AS FROM incoming{doubles}")
@@ -86,6 +88,26 @@ def _store(
         f"CREATE {'TABLE' if copied else 'VIEW'} {stored} AS SELECT {columns} FROM"  # noqa: S608 - names of ours
         f" (FROM loose.{table.name} UNION ALL BY NAME FROM {source})"
     )
+
+
+def _source(paths: list[Path]) -> str:
+    """What reads volumes in SQL."""
+    listed = ", ".join("'{}'".format(str(p).replace("'", "''")) for p in paths)
+    return f"read_parquet([{listed}], union_by_name = true)"
+
+
+def _supersede(connection: duckdb.DuckDBPyConnection, paths: list[Path], root: Path | None) -> None:
+    """`stored.superseded`: rows whose step is on record a second time, and ended first there.
+
+    Where the volumes' own are known, only pairs with a row in no volume are looked at.
+    """
+    rows, known = "stored.iterations", list[str]()
+    if paths and root is not None:
+        known = superseded.among(root, paths, _source(paths))
+        alone = not connection.sql("FROM loose.iterations LIMIT 1").fetchall()
+        rows = "loose.iterations" if alone else superseded.NEAR_LOOSE
+    connection.execute(f"CREATE TABLE stored.superseded AS {superseded.FOUND.format(rows=rows)}")
+    connection.execute("INSERT INTO stored.superseded SELECT unnest($1::VARCHAR[])", [known])
 
 
 def _ask_all(connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:

@@ -1,25 +1,11 @@
 -- The views that questions rest on, over the tables of the schema `stored`.
 
--- The same step recorded twice (two processes, one killed late) counts once: the earlier end. The
--- others are few, so they are found once; a window over a million rows would cost each question 1 s.
-CREATE TABLE stored.superseded AS
-    WITH steps AS (
-        SELECT *, hash(run_id, operator_hash, device, contract, lineage, step) AS place
-        FROM stored.iterations
-    ), doubled AS (
-        SELECT place FROM steps GROUP BY place HAVING count(*) > 1
-    )
-    SELECT iteration_id FROM steps WHERE place IN (FROM doubled)
-    QUALIFY row_number() OVER (
-        PARTITION BY run_id, operator_hash, device, contract, lineage, step
-        ORDER BY ended_at NULLS LAST, iteration_id
-    ) > 1;
-
 -- Each text once, also where two compactions stored it. That it is grouped lets DuckDB leave out the
 -- joins below where no text is asked for.
 CREATE VIEW texts AS SELECT text_id, any_value(text) AS text FROM stored.texts GROUP BY text_id;
 
--- `over` replaces it by all rows where none is superseded: a million ids need not be read then.
+-- The same step recorded twice (two processes, one killed late) counts once: the earlier end. `over`
+-- replaces it by all rows where none is superseded: a million ids need not be read then.
 CREATE VIEW stored.steps AS
     FROM stored.iterations ANTI JOIN stored.superseded USING (iteration_id);
 

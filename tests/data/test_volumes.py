@@ -1,11 +1,13 @@
 """Gathering all pairs into volumes loses and doubles nothing, whenever it is cut."""
 
 import logging
+import shutil
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from data import superseded
 from data.errors import MisuseError
 from data.records import Operator
 from data.store import Ledger
@@ -135,3 +137,49 @@ def test_a_quote_in_the_folder_is_no_sql(tmp_path: Path) -> None:
     gather(ledger.root)
     assert counts(ledger)["best"] == 1
     assert len(ledger.history("run", RELU.hash, "cpu")) == 1
+
+
+def doubled(ledger: Ledger) -> int:
+    """How many of step 0 the views show: it was recorded at 1.5 first, at 9.9 later."""
+    rows = query(ledger.root, "SELECT speedup FROM iterations WHERE step = 0").to_pylist()
+    assert [row["speedup"] for row in rows] == [1.5]
+    return len(rows)
+
+
+@pytest.mark.parametrize("large", [0, 10**9])
+def test_a_second_record_of_a_step_counts_once_wherever_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    """In no volume, beside one, and in two, whether what was found in volumes is kept or not."""
+    ledger = Ledger(tmp_path)
+    monkeypatch.setattr(superseded, "LARGE_BYTES", large)
+    late = "2026-01-09T00:00:00+00:00"
+    ledger.append(confirmed(0, 1.5))
+    ledger.append(confirmed(1, 1.1))
+    gather(ledger.root)
+    assert doubled(ledger) == 1
+    ledger.append(confirmed(0, 9.9, ended_at=late))
+    assert doubled(ledger) == doubled(ledger) == 1
+    gather(ledger.root)
+    assert doubled(ledger) == doubled(ledger) == 1
+    kept = list((ledger.root / ".cache").glob("superseded-*"))
+    assert len(kept) == (0 if large else 1)
+
+
+def test_what_was_kept_of_volumes_may_be_spoilt_or_impossible_to_keep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cut file is made anew; where none can be written the answer is the same."""
+    ledger = Ledger(tmp_path)
+    monkeypatch.setattr(superseded, "LARGE_BYTES", 0)
+    for speedup in (1.5, 9.9):
+        ended = f"2026-01-0{speedup:.0f}T00:00:00+00:00"
+        ledger.append(confirmed(0, speedup, ended_at=ended))
+        gather(ledger.root)
+    assert doubled(ledger) == 1
+    (kept,) = (ledger.root / ".cache").glob("superseded-*")
+    kept.write_text(kept.read_text()[:1])
+    assert doubled(ledger) == 1
+    shutil.rmtree(ledger.root / ".cache")
+    (ledger.root / ".cache").write_text("a file in the way")
+    assert doubled(ledger) == 1
