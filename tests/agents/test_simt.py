@@ -15,7 +15,7 @@ from agents.offline import RuleAnalyst
 from agents.offline.axes import UncoveredError
 from agents.offline.library import find
 from agents.offline.template import Hints, Parameters, neighbours
-from data.records import Candidate, Mode
+from data.records import Candidate, Iteration, Mode
 from targets import sycl
 from targets.remote.emulation import half as emulation
 from targets.remote.emulation.half import METAL
@@ -110,7 +110,7 @@ async def advised(operator: torch.nn.Module, values: dict[str, float]) -> list[s
         source="# 0", language="opencl", agent_kind="offline", agent_name="t", parameters=schedule,
         techniques=template.techniques(schedule),
     )  # fmt: skip
-    history = (step(made),)
+    history: tuple[Iteration, ...] = (step(made),)
     found: list[str] = []
     while True:
         asked = request(Mode.OPTIMISE, history=history, parent=made.id, graph=traced)

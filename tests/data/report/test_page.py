@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from data import simulated
+from data.answers import plain as plain_rows
 from data.errors import LedgerError, MisuseError
 from data.records import Advice, Bottleneck, Candidate, Device, Iteration, Mode, Move, Operator
 from data.report import stories
@@ -19,7 +20,6 @@ from data.report.page import write
 from data.store import Ledger
 from data.verdict import Outcome, Verdict
 from data.views import connect, question
-from data.views import plain as plain_rows
 from tests.data.samples import CPU, RELU, confirmed, emulated, plain, rich
 
 HOSTILE = "</script><script>alert(1)</script><!-- \u202e\u2066 \" ' & <img src=x onerror=alert(1)>"
