@@ -29,7 +29,13 @@ CODE = (
     "tasks/remote/*.py",
 )
 """Where reading starts; some of these are started by name, so that no import leads to them."""
-MATERIAL = ("targets/cards", "targets/examples", "targets/remote/emulation", "agents/offline")
+MATERIAL = (
+    "targets/cards",
+    "targets/examples",
+    "targets/remote/emulation",
+    "targets/remote/races",
+    "agents/offline",
+)
 """Folders of which every file travels."""
 FIRST = "targets/remote/unpack.py"
 BEGINNING = (1980, 1, 1, 0, 0, 0)

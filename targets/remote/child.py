@@ -25,6 +25,7 @@ from targets.remote.channel import Channel, Frame
 from targets.remote.described import described, leaves_of, told
 from targets.remote.emulation.half import emulated
 from targets.remote.memory import HostMemory
+from targets.remote.races.watched import watched
 
 _COUNT = itertools.count()
 
@@ -239,6 +240,12 @@ class Driver:
         authored = self.tracer.authored(leaves_of(self.held))
         return {**answer, "ops": list(self.tracer.ops), "authored": authored}
 
+    def races(self, frame: Frame) -> dict[str, Any]:
+        """One call of kernels whose threads take turns, and what each library saw of it."""
+        folder, turn = Path(frame.header["folder"]), frame.header["turn"]
+        with torch.no_grad():
+            return {"seen": watched(lambda: self.call(frame), folder, turn)}
+
 
 def drive(channel: Channel) -> None:
     """Serves the judge until it hangs up; ends the process."""
@@ -265,6 +272,7 @@ def drive(channel: Channel) -> None:
         "fenced": driver.fenced,
         "watch": driver.watch,
         "trace": driver.trace,
+        "races": driver.races,
     }
     while True:
         frame = channel.receive()

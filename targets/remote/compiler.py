@@ -22,6 +22,8 @@ from targets import TARGETS
 from targets.base import Program
 from targets.remote.emulator import EMULATOR
 from targets.remote.kforge_launch import Half, source_hash
+from targets.remote.races.build import found as builder
+from targets.remote.races.build import maker
 from targets.remote.sandbox import Limits
 from targets.remote.walled import walled
 
@@ -136,6 +138,14 @@ def emulating() -> Toolchain:
     found = _toolchain(EMULATOR, "any", "")
     if found is None:
         raise MachineError("no C++ compiler on this machine, which emulation needs: install g++")
+    return found
+
+
+def racing(cache: Path) -> Toolchain:
+    """What makes libraries whose threads are looked at. Raises MachineError without g++."""
+    found = _toolchain(maker(cache), "any", "") if builder() else None
+    if found is None:
+        raise MachineError("that needs g++ on Linux, which is not here")
     return found
 
 

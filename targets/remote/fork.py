@@ -29,6 +29,7 @@ class Fork:
     reader: int
     """Descriptor that becomes readable when there is something and when the child has ended."""
     received: bytes = b""
+    ended: bool = False
 
     def read(self) -> bool:
         """Takes what is there; False at the end."""
@@ -40,9 +41,7 @@ class Fork:
         """Plain data that the function returned; MachineError when it raised or died. Waits."""
         while self.read():
             pass
-        os.close(self.reader)
-        _, status = os.waitpid(self.pid, 0)
-        kill_group(self.pid)
+        status = self._collected()
         try:
             answer = json.loads(self.received)
         except ValueError:
@@ -50,6 +49,21 @@ class Fork:
         if "error" in answer:
             raise MachineError(answer["error"])
         return answer["value"]
+
+    def end(self) -> None:
+        """Waits for the child if nobody has: what it was about is of no interest any more."""
+        if not self.ended:
+            while self.read():
+                pass
+            self._collected()
+
+    def _collected(self) -> int:
+        """Its status; what is left of its group is killed."""
+        os.close(self.reader)
+        _, status = os.waitpid(self.pid, 0)
+        kill_group(self.pid)
+        self.ended = True
+        return status
 
 
 def fork(function: Callable[[], object]) -> Fork:

@@ -29,6 +29,7 @@ from targets.remote.profiled import profiled
 from targets.remote.roofline import floor_us
 from targets.remote.sizing import sizes
 from targets.remote.solo import impossible, solo_us
+from targets.remote.threads import Threads, compiling, looked_at
 from targets.remote.timing import Race
 from targets.remote.zygote import Zygote
 
@@ -43,6 +44,7 @@ class _Findings:
     """What is known so far."""
 
     work: Authorship = field(default_factory=Authorship)
+    threads: Threads = field(default_factory=Threads)
     timings: tuple[Timing, ...] = ()
     review: list[str] = field(default_factory=list)
     isolation: str = ""
@@ -91,10 +93,15 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         timings=found.timings if status is RunStatus.RAN else (),
         library_ops=found.work.ops,
         authored=found.work.authored,
-        review=(*found.work.review, *found.review, *check.notes),
+        review=(*found.work.review, *found.threads.review, *found.review, *check.notes),
         isolation=found.isolation,
         execution=job.device.execution,
-        environment={**_environment(), **neighbours.since(before), **found.device},
+        environment={
+            **_environment(),
+            **neighbours.since(before),
+            **found.threads.environment,
+            **found.device,
+        },
         log=_cut(found.log),
         counted=found.counted,
         seconds=time.monotonic() - began,
@@ -117,14 +124,16 @@ def _status(bench: Bench, check: Check, found: _Findings) -> tuple[RunStatus, st
 
 def _judge(bench: Bench, check: Check, found: _Findings) -> None:
     """Cheap and decisive first: right, then whose work, then how fast. Raises SideFault."""
-    with bench.candidate(bench.job.source) as side:
-        found.isolation = side.child.isolation
-        try:
-            check.run(side)
-            bench.inherit(side)
-        finally:
-            side.close()
-            found.log = side.child.log()
+    with compiling(bench) as libraries:
+        with bench.candidate(bench.job.source) as side:
+            found.isolation = side.child.isolation
+            try:
+                check.run(side)
+                bench.inherit(side)
+            finally:
+                side.close()
+                found.log = side.child.log()
+        found.threads = looked_at(bench, libraries)
     if bench.job.pairs > 0 and not bench.job.device.timed:
         raise MachineError(f"{bench.job.device.name} is emulated: it has no time")
     shapes = _timed(bench) if bench.job.pairs > 0 else []

@@ -212,6 +212,11 @@ class Side:
         except (KeyError, TypeError) as error:
             raise forged("an answer that is no trace") from error
 
+    def races(self, folder: Path, turn: int) -> Any:
+        """What the libraries in `folder` saw of a call, as the child tells it."""
+        header = {"op": "races", "set": 0, "folder": str(folder), "turn": turn}
+        return self._ask(header, first=True).get("seen")
+
     def read(self, output: Output) -> object:
         """The whole output, out of the child's memory, with its strides."""
         if output.plain:
