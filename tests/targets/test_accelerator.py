@@ -5,14 +5,20 @@ import torch
 
 from data.errors import MachineError
 from data.records import Device, RunStatus
-from targets.remote import hygiene, measure
+from targets.remote import baseline, heat, hygiene, measure
 from targets.remote.accelerator import HOST, Host, Staged, kind, kind_of_device
 from targets.remote.arena import Arena
+from targets.remote.bench import COMPILED, EAGER
 from targets.remote.gate import Gate
 from targets.remote.memory import TensorMemory
 from targets.remote.pairs import PairTimes, device_form, spread, unsure
-from tests.targets.rig import HONEST, Rig
+from tests.targets.rig import ADD, HONEST, Rig
 from tests.targets.test_measure import REAL, add
+
+DAWDLER = ADD.replace("import torch\n", "import time\nimport torch\n", 1).replace(
+    "return", "torch.compiler.is_compiling() or time.sleep(0.02)\n        return", 1
+)
+"""Eager waits 20 ms a call."""
 
 
 @pytest.fixture
@@ -85,6 +91,32 @@ def test_an_answer_that_nobody_copied_is_not_there(staged: Rig) -> None:
     patch = "import sys\nsys.modules['targets.remote.child']._copy_out = lambda *_: None"
     result = staged.measure(add(f"{REAL}\nreturn o", patch))
     assert result.status is RunStatus.WRONG, result.detail
+
+
+def test_the_baseline_is_chosen_by_the_times_of_the_race(
+    staged: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Launches from the host may favour the form that is slower on the device."""
+    monkeypatch.setattr(baseline, "known", lambda *_: None)  # of an earlier run of the tests
+    monkeypatch.setattr(baseline, "_times", lambda _: {EAGER: 2e3, COMPILED: 4e3})
+    monkeypatch.setattr(heat, "queueable", lambda _side, calls, _fresh: calls)
+    run = staged.measure(HONEST, DAWDLER, pairs=2, deadline_s=90.0)
+    (timing,) = run.timings
+    assert timing.baseline == COMPILED, run.review
+    assert timing.others_us[EAGER] > 19e3
+
+
+def test_without_a_queue_both_forms_are_timed_with_their_launches(
+    staged: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that cannot be given calls ahead: so will the race."""
+    launches = {EAGER: 4e3, COMPILED: 2e3}
+    monkeypatch.setattr(baseline, "known", lambda *_: None)
+    monkeypatch.setattr(baseline, "_times", lambda _: launches)
+    run = staged.measure(HONEST, DAWDLER, pairs=2, deadline_s=90.0)
+    (timing,) = run.timings
+    assert timing.baseline == COMPILED, run.review
+    assert timing.others_us == {EAGER: launches[EAGER]}
 
 
 def test_short_calls_fill_long_batches_of_different_inputs() -> None:
