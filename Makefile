@@ -36,8 +36,8 @@ lint: $(STAMP)  ## formatting, rules, types, direction of imports
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-test: $(STAMP)  ## all tests that need no GPU, no other machine, no model and no half hour
-	$(PYTHON) -m pytest -m 'not gpu and not net and not llm and not long'
+test: $(STAMP)  ## all tests that need no GPU, no other machine, no model; ARGS=OPTIONS of pytest
+	PYTHONHASHSEED=0 $(PYTHON) -m pytest -n 2 --dist loadfile -m 'not gpu and not net and not llm and not long' $(ARGS)
 
 mutation: $(STAMP)  ## the judge against planted bugs and honest variants; ONLY=PATTERN for some
 	$(PYTHON) -m tests.mutation --only '$(or $(ONLY),*)'

@@ -1,5 +1,6 @@
 """What tests of several folders share."""
 
+import fcntl
 import os
 import shutil
 from collections.abc import Callable
@@ -19,11 +20,13 @@ def warmed(request: pytest.FixtureRequest) -> Callable[[Path], Path]:
     """Puts into a judge's fresh cache what a cold start compiles, 17 s of it; returns the cache."""
     assert request.config.cache is not None
     seed = Path(request.config.cache.mkdir("warmed"))
-    if not (seed / "done").exists():
-        zygote = Zygote(seed)
-        zygote.child(Limits(memory_bytes=1 << 30, seconds=60.0)).end()
-        zygote.close()
-        (seed / "done").touch()
+    with (seed / "lock").open("w") as alone:  # tests of two processes want it at once
+        fcntl.flock(alone, fcntl.LOCK_EX)
+        if not (seed / "done").exists():
+            zygote = Zygote(seed)
+            zygote.child(Limits(memory_bytes=1 << 30, seconds=60.0)).end()
+            zygote.close()
+            (seed / "done").touch()
 
     def share(cache: Path) -> Path:
         for name in ("inductor", WARM):
