@@ -136,6 +136,8 @@ class Jobs:
         try:
             answer = {"value": await work(folder)}
         except MachineError as error:  # not kept: who asks again wants it tried again
+            if (job := self._known.get(folder.name)) is not None and not job.askers:
+                self.forget(folder.name)
             return {"error": str(error)}
         partial = folder / "result.partial"
         with suppress(OSError):  # a full disk: the answer still travels, it is only not kept

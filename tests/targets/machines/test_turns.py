@@ -29,6 +29,12 @@ async def turn(machine: RemoteMachine, *words: str, deadline_s: float = 30.0) ->
         return (await machine.run(words, deadline_s)).code
 
 
+async def ask(machine: RemoteMachine) -> Any:
+    """The answer to the same question each time."""
+    async with machine.turn(CPU):
+        return await machine.judge("measure", {"device": CPU, "n": 1}, 30.0)
+
+
 async def test_jobs_have_the_device_one_after_the_other(host: Near, tmp_path: Path) -> None:
     """Those of two controllers too: none begins before another has ended."""
     machines, log = (host.controller(), host.controller()), str(tmp_path / "log")
@@ -77,13 +83,26 @@ async def test_a_job_of_a_controller_that_is_gone_is_not_begun(
     assert not (tmp_path / "begun").exists()
 
 
+async def test_a_controller_that_comes_back_too_late_has_its_job_done_anew(
+    host: Near, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the job was passed over meanwhile is not told to who asks for it afterwards."""
+    monkeypatch.setattr(resident, "ABSENT_S", 0.2)
+    async with host.controller().lease(CPU):
+        first = host.controller()
+        lost = asyncio.create_task(ask(first))
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(first.close)
+        with pytest.raises(MachineError):
+            await lost
+        await asyncio.sleep(0.5)
+    assert await turn(host.controller(), "true") == 0
+    assert await ask(host.controller()) == 1
+
+
 async def test_a_controller_that_starts_again_finds_its_waiting_job(host: Near) -> None:
     """It is the same job, in its old place, and done once."""
     first, again = host.controller(), host.controller()
-
-    async def ask(machine: RemoteMachine) -> Any:
-        async with machine.turn(CPU):
-            return await machine.judge("measure", {"device": CPU, "n": 1}, 30.0)
 
     async with host.controller().lease(CPU):
         lost = asyncio.create_task(ask(first))
