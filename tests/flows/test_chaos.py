@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -22,16 +24,18 @@ from data.answers import plain
 from flows.engine import CLIENT
 from tasks.campaign import Campaign, ended
 from tests.simulated.campaign import campaign
+from tests.simulated.machine import HOST
 from tests.simulated.servers import Postgresql, PrefectServer, model, needs_postgresql
+from tests.targets.machines.hosts import Host, missing
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1500), needs_postgresql]
+pytestmark = [pytest.mark.long, pytest.mark.net, pytest.mark.timeout(1500), needs_postgresql]
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 PAIRS, STEPS, PARALLEL = 40, 8, 8
 WORK_S = 0.5
 PATIENCE_S = 900.0
-PARTS = ("worker", "server", "database", "controller")
+PARTS = ("worker", "server", "database", "controller", "host")
 KILLS = 2
 MARK = "KFORGE_TEST_SITE"
 PLACE = "run_id, operator_hash, device, contract, lineage, step, role, prompt_hash"
@@ -43,10 +47,13 @@ SAME = (
 
 
 class Site:
-    """Database, server, worker and controller; each can be killed, and a supervisor restarts it."""
+    """Database, server, worker, controller and the host on which candidates are measured.
 
-    def __init__(self, folder: Path, endpoint: str) -> None:
-        self.folder, self.runs = folder, folder / "runs"
+    Each can be killed, and a supervisor restarts it.
+    """
+
+    def __init__(self, folder: Path, endpoint: str, host: Host) -> None:
+        self.folder, self.runs, self.host = folder, folder / "runs", host
         (folder / "server").mkdir()
         self.database = Postgresql()
         self.server = PrefectServer(folder / "server", self.database.url)
@@ -73,6 +80,7 @@ class Site:
             "PREFECT_WORKER_QUERY_SECONDS": "2",
             "PYTHONPATH": str(ROOT),
             MARK: str(self.folder),
+            HOST: json.dumps(asdict(self.host.destination(python=sys.executable)), default=str),
         }
 
     def tool(self, *words: str) -> None:
@@ -99,6 +107,8 @@ class Site:
             self.database.start()
         if not self.server.alive:
             self.server.start()
+        if not self.host.processes():
+            self.host.start_sshd()
         if self.worker is None or self.worker.poll() is not None:
             with (self.folder / "worker.log").open("ab") as out:
                 self.worker = subprocess.Popen(
@@ -122,6 +132,8 @@ class Site:
             self.database.kill()
         elif what == "server":
             self.server.kill()
+        elif what == "host":
+            self.host.kill_all()
         elif what == "worker" and self.worker is not None:
             self.worker.kill()
             self.worker.wait()
@@ -155,6 +167,22 @@ def left(mark: str) -> list[int]:
     """Processes of the site that are alive."""
     pids = (int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit())
     return [pid for pid in pids if alive(pid, mark)]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    """In a network namespace of its own, with its own sshd and keys."""
+    if why := missing():
+        pytest.skip(why)
+    key = tmp_path / "id_ed25519"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    one = Host(tmp_path / "host", 9, key)
+    try:
+        one.up()
+        one.trust()
+        yield one
+    finally:
+        one.down()
 
 
 def made(runs: Path, endpoint: str) -> Campaign:
@@ -226,8 +254,8 @@ def harried(site: Site, seed: int) -> None:
     assert not parts, f"the campaign was over before {parts} could be killed"
 
 
-def test_whatever_is_killed_the_ledger_is_that_of_a_calm_night(tmp_path: Path) -> None:
-    """Same rows; no step and no paid reply twice; no process and no lock left."""
+def test_whatever_is_killed_the_ledger_is_that_of_a_calm_night(tmp_path: Path, host: Host) -> None:
+    """Same rows; no step and no paid reply twice; no process and no lock left, here and there."""
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     with ExitStack() as stack:
@@ -235,7 +263,7 @@ def test_whatever_is_killed_the_ledger_is_that_of_a_calm_night(tmp_path: Path) -
         endpoint = stack.enter_context(model(prompts))
         calm = undisturbed(tmp_path, endpoint)
         prompts.unlink()
-        site = Site(tmp_path, endpoint)
+        site = Site(tmp_path, endpoint, host)
         stack.callback(site.close)
         site.open()
         harried(site, seed)
@@ -251,6 +279,7 @@ def test_whatever_is_killed_the_ledger_is_that_of_a_calm_night(tmp_path: Path) -
     assert asked <= calls + lost, "more was asked again than a killed controller had in flight"
     assert not held(site.runs)
     assert not left(str(tmp_path))
+    assert not host.commands("^sleep")
 
 
 def until_gone(site: Site) -> None:

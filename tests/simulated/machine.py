@@ -5,12 +5,14 @@ loop, agents, ledger, Prefect. Its rows go into ledgers that are marked as simul
 """
 
 import asyncio
+import json
 import os
 import random
 import re
 from pathlib import Path
 
 from data import simulated
+from data.errors import MachineError
 from data.records import (
     Admission,
     BuildResult,
@@ -26,6 +28,8 @@ from data.records import (
     Timing,
 )
 from targets.machines.local import LocalMachine
+from targets.machines.remote import RemoteMachine
+from targets.machines.ssh import Destination, ssh_machine
 from targets.remote.peaks import Probe
 from tasks.machines import OTHERS
 
@@ -33,6 +37,9 @@ NAME = "simulated"
 ENVIRONMENT = {"driver": "1", "torch": "simulated"}
 WORK_S = "KFORGE_SIMULATED_STEP_S"
 """The environment variable with the seconds that a measurement takes."""
+HOST = "KFORGE_SIMULATED_HOST"
+"""The environment variable with a host that is real, as JSON: measurements are spent there."""
+PATIENCE_S = 60.0
 
 
 def device(index: int = 0) -> Device:
@@ -55,7 +62,16 @@ def install(runs: Path) -> None:
 
 
 class SimulatedMachine(LocalMachine):
-    """Answers at once or after a fixed time; leases are real."""
+    """Answers at once or after a while, which may pass on a host behind SSH; leases are real."""
+
+    def __init__(self, cache: Path, *, locks: Path) -> None:
+        super().__init__(cache, locks=locks)
+        self._host = behind_ssh(os.environ[HOST], scope=str(cache)) if HOST in os.environ else None
+
+    def close(self) -> None:
+        super().close()
+        if self._host is not None:
+            self._host.close()
 
     async def _alone(self, key: str, device: Device) -> None:
         """Nobody else can use what is not there."""
@@ -90,7 +106,11 @@ class SimulatedMachine(LocalMachine):
         return BuildResult(ok=ok, route="launcher", detail="" if ok else "error: does not compile")
 
     async def measure(self, job: MeasureJob) -> RunResult:
-        await asyncio.sleep(float(os.environ.get(WORK_S, "0")))
+        seconds = os.environ.get(WORK_S, "0")
+        if self._host is None:
+            await asyncio.sleep(float(seconds))
+        elif (done := await self._host.run(("sleep", seconds), PATIENCE_S)).code != 0:
+            raise MachineError(f"the host's work ended with {done.code}: {done.err!r}")
         draw = random.Random(job.source)
         if draw.random() < 0.15:
             return RunResult(status=RunStatus.WRONG, detail="17 elements", execution="simulated")
@@ -101,6 +121,12 @@ class SimulatedMachine(LocalMachine):
             execution="simulated",
             environment=ENVIRONMENT,
         )
+
+
+def behind_ssh(told: str, *, scope: str) -> RemoteMachine:
+    """The host that a test has started."""
+    fields = json.loads(told)
+    return ssh_machine(Destination(**{**fields, "config": Path(fields["config"])}), scope=scope)
 
 
 def _timing(source: str) -> Timing:
