@@ -38,7 +38,7 @@ class Host:
         self.folder, self.number, self.key = folder, number, key
         self.name = f"kf{os.getpid() % 10000}h{number}"
         self.link = f"{self.name}a"
-        net = f"10.{200 + os.getpid() % 50}.{number}"
+        net = _free_net(number)
         self.here, self.address = f"{net}.1", f"{net}.2"
         self.root = folder / "root"
         self.known_hosts = folder / "known_hosts"
@@ -183,6 +183,13 @@ class Host:
         if self._sshd is not None:
             self._sshd.kill()
             self._sshd.wait()
+
+
+def _free_net(number: int) -> str:
+    """Three numbers of an address that no other test's host has now."""
+    taken = _run("ip", "-4", "-o", "addr").stdout
+    nets = (f"10.{200 + (os.getpid() + shift) % 50}.{number}" for shift in range(50))
+    return next(net for net in nets if f" {net}." not in taken)
 
 
 def _run(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
