@@ -16,7 +16,7 @@ from targets.machines.ssh import clean
 from tasks.asked import Asked, compose
 from tests.targets.machines.hosts import Host
 
-pytestmark = [pytest.mark.net, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 SOURCE = """
 import torch
 from torch import nn
