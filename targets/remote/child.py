@@ -243,8 +243,7 @@ class Driver:
     def races(self, frame: Frame) -> dict[str, Any]:
         """One call of kernels whose threads take turns, and what each library saw of it."""
         folder, turn = Path(frame.header["folder"]), frame.header["turn"]
-        with torch.no_grad():
-            return {"seen": watched(lambda: self.call(frame), folder, turn)}
+        return {"seen": watched(lambda: self.call(frame), folder, turn)}
 
 
 def drive(channel: Channel) -> None:

@@ -351,6 +351,36 @@ HONEST = {
     f[i] = 1;
   }
   y[0] = p[n / 64 - 1];""",
+    "flags_without_flush": """
+  static int f[64];
+  static float p[64];
+  memset(f, 0, sizeof f);
+  #pragma omp parallel for schedule(static, 1)
+  for (long i = 0; i < n / 64; ++i) {
+    int g = !i;
+    while (!g) {
+      #pragma omp atomic read
+      g = f[i - 1];
+    }
+    p[i] = x[i] + (i ? p[i - 1] : 0);
+    #pragma omp atomic write
+    f[i] = 1;
+  }
+  y[0] = p[n / 64 - 1];""",
+    "volatile_flag": """
+  static volatile int ready;
+  static float value;
+  ready = 0;
+  #pragma omp parallel num_threads(2)
+  {
+    if (omp_get_thread_num()) {
+      while (!ready) {}
+      y[0] = value;
+    } else {
+      value = x[0];
+      ready = 1;
+    }
+  }""",
     "the_last_one_adds_up": """
   static int done;
   static float p[64];

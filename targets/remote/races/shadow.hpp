@@ -14,8 +14,8 @@ extern "C" char __ehdr_start[] __attribute__((visibility("hidden")));
 
 namespace kf {
 constexpr int MOST = 64;                 // threads of all teams that are alive together
-constexpr size_t ROOM = 384u << 20;      // bytes of shadow, some nine a byte of the kernel's memory
-constexpr long ACCESSES = 16 << 20;      // looked at in one call: 0.2 s
+constexpr size_t ROOM = 256u << 20;      // bytes of shadow, some nine a byte of the kernel's memory
+constexpr long ACCESSES = 8 << 20;       // looked at in one call: some 0.2 s
 constexpr long QUANTUM = 50000;          // accesses before another thread has its turn
 constexpr int RACES = 8;
 

@@ -52,6 +52,13 @@ static int cores() {
   const int count = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
   return count < 2 ? 2 : count > 4 ? 4 : count;
 }
+// What a team has that nobody gave a size: as in a run without us.
+static int usual() {
+  if (wanted) return wanted;
+  const char* told = getenv("OMP_NUM_THREADS");
+  const int count = told ? atoi(told) : 0;
+  return count > 0 ? count : cores();
+}
 static void tick(Thread* t) { ++t->clock.at[t->tid]; }
 
 // --- the baton -----------------------------------------------------------------------------------
@@ -207,7 +214,9 @@ static void atomic(const void* at, size_t size, Form form, int order, void* pc) 
     memcpy(&t->loaded_value, at, size);
     t->loaded_pc = (uint32_t)((char*)pc - __ehdr_start);
   }
-  if (form == CHANGE) order = 4;  // a counter that tells the last one that all are there
+  // Relaxed ones that hand something over work on the processors that we know: a counter that tells
+  // the last one that all are there, a flag without a flush.
+  order = form == CHANGE ? 4 : form == STORE ? 3 : form == LOAD ? 2 : order;
   if (form == LOAD || form == SWAP) t->quantum -= QUANTUM / 100;  // it may be waiting
   if (form != STORE) before_load(t, at, order);
   if (form != LOAD) before_store(t, at, order);
@@ -480,7 +489,7 @@ static void parallel(void (*body)(void*), void* data, unsigned asked, uintptr_t 
   Thread* t = me;
   const bool outermost = !t;
   const int active = outermost ? 0 : t->team->active;
-  int size = asked ? (int)asked : wanted ? wanted : cores();
+  int size = asked ? (int)asked : usual();
   if (active >= levels) size = 1;
   if (size > MOST) { give_up("more threads than are looked at"); size = MOST; }
   Team* team = (Team*)calloc(1, sizeof(Team));
@@ -886,7 +895,7 @@ void GOMP_taskloop_ull(Body f, void* d, void (*copy)(void*, void*), long size, l
 
 int omp_get_thread_num() { return me ? me->number : 0; }
 int omp_get_num_threads() { return me ? me->team->size : 1; }
-int omp_get_max_threads() { return wanted ? wanted : cores(); }
+int omp_get_max_threads() { return usual(); }
 int omp_get_num_procs() { return cores(); }
 int omp_get_thread_limit() { return MOST; }
 void omp_set_num_threads(int n) { wanted = n > 0 ? n : 1; }
