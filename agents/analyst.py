@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pydantic
 
+from agents.author import author
 from agents.excerpt import brief_number
 from agents.llm import Ask, Message
 from agents.prompt import METRICS, analyst_messages, repair
@@ -126,6 +127,7 @@ class LlmAnalyst:
 def _counsel(opinion: _Opinion, calls: Sequence[LlmCall]) -> Counsel:
     if opinion.bottleneck is Bottleneck.NONE:
         return Counsel(advice=None, reason=opinion.change, calls=tuple(calls))
+    adviser = author(calls[-1].model)
     advice = Advice(
         bottleneck=opinion.bottleneck,
         evidence=tuple(Evidence(metric=e.metric, value=e.value) for e in opinion.evidence),
@@ -134,8 +136,8 @@ def _counsel(opinion: _Opinion, calls: Sequence[LlmCall]) -> Counsel:
         parameters=_parameters(opinion),
         expected_gain=opinion.expected_gain,
         confidence=opinion.confidence,
-        agent_kind="llm",
-        agent_name="litellm",
+        agent_kind=adviser.kind,
+        agent_name=adviser.name,
         model=calls[-1].model,
     )
     return Counsel(advice=advice, calls=tuple(calls))

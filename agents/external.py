@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agents.author import COMMAND
 from agents.budget import Budget
-from agents.generator import COMMAND
 from agents.llm import UNTOUCHED, Message
 from agents.redaction import redact
 from data.errors import ModelError

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agents.author import author
 from agents.llm import Ask, Message
 from agents.prompt import generator_messages, repair
 from agents.reply import Answer, ParseStatus, parse
@@ -11,8 +12,6 @@ from data.records import Candidate, LlmCall, Mode, Proposal, Request, digest
 from data.techniques import TECHNIQUES
 
 ROLE = "generator"
-COMMAND = "command"
-"""Kind of an author that is a program, a coding agent or a person (`agents/external.py`)."""
 LESS = 0.5
 """Room of each section when the first prompt was longer than the model takes."""
 FINAL = (ParseStatus.OK, ParseStatus.REFUSED)
@@ -75,11 +74,12 @@ def _candidate(request: Request, answer: Answer, call: LlmCall) -> Candidate:
     move, pair = request.move, request.pair
     start = pair.settings.start if move.mode is Mode.TRANSLATE else None
     shown = pair.reference.candidate_id if pair.reference else None
+    writer = author(call.model)
     return Candidate(
         source=answer.source,
         language=pair.brief.language,
-        agent_kind=_kind(call),
-        agent_name=call.model if _kind(call) == COMMAND else "litellm",
+        agent_kind=writer.kind,
+        agent_name=writer.name,
         model=call.model,
         parents=(move.parent,) if move.parent else (),
         reference=digest(pair.brief.language, start) if start else shown,
@@ -88,10 +88,6 @@ def _candidate(request: Request, answer: Answer, call: LlmCall) -> Candidate:
         prompt_hash=call.prompt_hash,
         parse_status=str(answer.status),
     )
-
-
-def _kind(call: LlmCall) -> str:
-    return COMMAND if call.model.startswith(f"{COMMAND}/") else "llm"
 
 
 def _reason(answer: Answer) -> str:

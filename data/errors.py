@@ -9,6 +9,7 @@
     ├── LimitError     a campaign's hours, device minutes or tokens are used up
     ├── StandingError  accepted kernels lost their standing when they were looked at again
     ├── LedgerError        the ledger cannot be read or written
+    ├── ReplayError        a replay came to where its recording does not lead
     └── ModelError         the language model's side: transport, refusal of the key, garbage
         ├── BudgetError    the next call could cost more than what is left
         └── ContextError   the prompt is longer than the model takes: ask with less
@@ -50,6 +51,10 @@ class StandingError(KForgeError):
 
 class LedgerError(KForgeError):
     """The ledger's folder cannot be read or written."""
+
+
+class ReplayError(KForgeError):
+    """A prompt, a move or a verdict of a replay is not the one on record."""
 
 
 class ModelError(KForgeError):

@@ -114,7 +114,9 @@ ITERATIONS = Table(
         Column("techniques", WORDS, "", "Tags that the generator declared"),
         Column("techniques_added", WORDS, "", "Tags that the parent had not"),
         Column("techniques_detected", WORDS, "", "Tags that rules found in the source"),
-        Column("agent_kind", TEXT, "", "Generator: offline, llm, given or scripted"),
+        Column(
+            "agent_kind", TEXT, "", "Generator: offline, llm, command, replay, given or scripted"
+        ),
         Column("agent_name", TEXT, "", "Template or generator by name"),
         Column("model", TEXT, "", "Language model of the generator; NULL without one"),
         Column("prompt_hash", TEXT, "", "Hash of the generator's prompt"),
@@ -175,7 +177,7 @@ TIMINGS = Table(
 
 LLM_CALLS = Table(
     name="llm_calls",
-    meaning="One row a paid request, stored before the reply is judged.",
+    meaning="One row a paid request, or one replayed, stored before the reply is judged.",
     key=("call_id",),
     marks=("run_id", "device", "role", "record"),
     texts=(("prompt", "prompt_id"), ("reply", "reply_id"), ("reasoning", "reasoning_id")),

@@ -18,7 +18,7 @@ from data.errors import KForgeError, MisuseError
 from data.records import LibraryPolicy, Policy, ShapePolicy
 from flows import operation
 from flows.options import RUNS, Json, Runs
-from flows.porting import port
+from flows.porting import port, replay
 
 app = typer.Typer(
     name="kforge",
@@ -31,6 +31,7 @@ app.add_typer(servers, name="server")
 spools = typer.Typer(help="Jobs for machines that cannot be reached.", rich_markup_mode=None)
 app.add_typer(spools, name="spool")
 app.command()(port)
+app.command()(replay)
 
 
 ledgers = typer.Typer(help="The files of a ledger.", rich_markup_mode=None)
@@ -329,6 +330,19 @@ def import_into_ledger(
     from flows import upkeep  # noqa: PLC0415
 
     return upkeep.import_from(runs, folder, suite)
+
+
+@ledgers.command("record")
+def record_run(
+    run: Annotated[str, Argument(metavar="RUN_ID", help="As kforge query taken lists them.")],
+    out: Annotated[Path, Argument(metavar="OUT.json", help="For kforge replay.")],
+    *,
+    runs: Runs = RUNS,
+) -> None:
+    """Write what the models of a run were asked and said, to be replayed without them."""
+    from flows import upkeep  # noqa: PLC0415
+
+    upkeep.record(runs, run, out)
 
 
 @ledgers.command("attach")

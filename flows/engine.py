@@ -30,7 +30,11 @@ CLIENT = {
 
 def port(asked: Asked, engine: str, *, as_json: bool) -> int:
     """Runs the campaign and prints its results; the exit code. KForgeError for a failed world."""
-    campaign = compose(asked)
+    return carry_out(compose(asked), engine, as_json=as_json)
+
+
+def carry_out(campaign: Campaign, engine: str, *, as_json: bool) -> int:
+    """The same for a campaign that has its run id."""
     ensure_writable(Path(campaign.runs))
     store_campaign(campaign)
     terminal = Terminal(total=len(campaign.operators) * len(campaign.devices))
@@ -41,7 +45,7 @@ def port(asked: Asked, engine: str, *, as_json: bool) -> int:
     except KeyboardInterrupt:
         _print(terminal, as_json=as_json)
         terminal.say(
-            f"interrupted: {terminal.new_steps} new steps are on record in {asked.runs};"
+            f"interrupted: {terminal.new_steps} new steps are on record in {campaign.runs};"
             " the same command goes on where this one stopped"
         )
         return INTERRUPTED
@@ -60,6 +64,8 @@ def _announced(campaign: Campaign, pairs: int) -> str:
     crew = campaign.crew
     if crew.keyless:
         return f"{what}; no LLM is used: templates and rules only"
+    if crew.recording:
+        return f"{what}; a replay of {', '.join(crew.models)}: nobody is asked, nothing is paid"
     place = f" at {crew.api_base}" if crew.api_base else ""
     said = [f"LLM: {', '.join(crew.models)}{place}"] if crew.models else []
     said += [f"a command is the {role}" for role in sorted(crew.commands)]

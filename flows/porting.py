@@ -1,6 +1,7 @@
 """`kforge port`: its options, one line each, and the campaign that they mean."""
 
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
@@ -128,3 +129,26 @@ def _asked(given: dict[str, Any]) -> "Asked":
         "runs": str(given["runs"]),
     }
     return Asked(**named)
+
+
+def replay(  # noqa: PLR0913  (one parameter an option)
+    recording: Annotated[
+        Path, Argument(metavar="FILE.json", help="What kforge ledger record wrote.")
+    ],
+    operators: Annotated[
+        list[str] | None, Argument(metavar="[OPERATOR]...", help="Names in it; none means all.")
+    ] = None,
+    *,
+    device: Annotated[
+        list[str] | None, Option(metavar="NAME", help="In it; repeat for several. None means all.")
+    ] = None,
+    engine: Engine = "prefect",
+    runs: Runs = RUNS,
+    json: Json = False,
+) -> int:
+    """Repeat a recorded campaign without a model: its replies, judged anew."""
+    from flows.engine import carry_out  # noqa: PLC0415
+    from tasks.recording import replayed  # noqa: PLC0415
+
+    campaign = replayed(recording, str(runs), tuple(operators or ()), tuple(device or ()))
+    return carry_out(campaign, engine, as_json=json)

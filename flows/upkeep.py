@@ -35,6 +35,14 @@ def compact(runs: Path) -> None:
     print(f"{runs}: {done.rows} rows of {done.files} files are in volumes now")
 
 
+def record(runs: Path, run_id: str, out: Path) -> None:
+    """Prints what the file holds."""
+    from tasks.recording import record as write  # noqa: PLC0415  (the agents' templates)
+
+    done = write(runs, run_id, out)
+    print(f"{out}: {len(done.rows)} steps and {len(done.said)} replies of {', '.join(done.models)}")
+
+
 def merge(runs: Path, other: Path) -> int:
     """Prints what was taken; 1 when a file was refused."""
     files.ensure_writable(runs)

@@ -81,11 +81,11 @@ def compose(asked: Asked) -> Campaign:
         parallel=asked.parallel,
         limits=Limits(hours=asked.hours, device_minutes=asked.device_minutes, tokens=asked.tokens),
     )
-    _compilable(campaign)
+    compilable(campaign)
     return remembered(identify(campaign))
 
 
-def _compilable(campaign: Campaign) -> None:
+def compilable(campaign: Campaign) -> None:
     """MachineError, before anything starts, when nothing here can compile for a device."""
     for device in campaign.devices:
         report = inventory.capabilities(device)

@@ -39,6 +39,7 @@ from tasks.limits import Limits, Meter, meter
 from tasks.machines import machine_for
 from tasks.placing import somewhere
 from tasks.record import record
+from tasks.replay import Replay, Script, kept_recording
 from tasks.served import PARALLEL
 from tasks.stages import stages_for
 
@@ -211,10 +212,11 @@ async def _ported(
     on_step: OnStep | None,
 ) -> tuple[Iteration, ...]:
     """The whole history of the pair; machines and agents are reached only when a step is due."""
-    if next_move(known, pair.settings) is None:
+    ledger = Ledger(Path(campaign.runs))
+    replay = _replay(campaign, pair)
+    if next_move(replay.seen(known) if replay else known, pair.settings) is None:
         return known
     campaign.meter.check()
-    ledger = Ledger(Path(campaign.runs))
     machine = machine_for(pair.device, Path(campaign.runs), scope=campaign.run_id)
     if isinstance(machine, SpoolMachine) and campaign.crew.keyless:
         return await spooled.ported(machine, pair, ledger, partial(_tell, on_step))
@@ -227,9 +229,20 @@ async def _ported(
         history = ledger.history(pair.run_id, pair.operator.hash, pair.device.name)
         placed = replace(pair, device=device)
         told = _told(iterate, on_step, campaign.meter)
-        return await loop.port(placed, stages, history, told)
+        if replay is None:
+            return await loop.port(placed, stages, history, told)
+        seen = await loop.port(placed, stages, replay.seen(history), replay.along(told))
+        return replay.ended(seen)
 
     return await somewhere(pair.device, Path(campaign.runs), ported)
+
+
+def _replay(campaign: Campaign, pair: Pair) -> Replay | None:
+    """What leads the pair along a recording; None for a campaign of its own."""
+    if campaign.crew.recording is None:
+        return None
+    recording = kept_recording(Path(campaign.runs), campaign.crew.recording)
+    return Replay(Script(recording, pair))
 
 
 def post_jobs(campaign: Campaign) -> None:

@@ -27,7 +27,7 @@ class Crew:
     """The agents of a campaign."""
 
     kind: str = "offline"
-    """`offline` or `llm`."""
+    """`offline`, `llm` or `replay`."""
     models: tuple[str, ...] = ()
     """As litellm names them; the next is asked when one cannot be reached."""
     api_base: str | None = None
@@ -48,6 +48,9 @@ class Crew:
     """Of an answer."""
     deadline_s: float = DEADLINE_S
     """For one request by the clock; a small model on a busy core needs more."""
+
+    recording: str | None = None
+    """Of a replay: the hash of its file's text (`tasks/recording.py`)."""
 
     @property
     def keyless(self) -> bool:

@@ -24,6 +24,7 @@ from data.store import Ledger
 from data.verdict import Outcome
 from tasks.crew import Crew
 from tasks.offline import Agents, Offline
+from tasks.replay import Script, kept_recording
 from tasks.retry import PAUSES_S, patiently
 
 BRIEFLY_S = PAUSES_S[:1]
@@ -37,24 +38,35 @@ class Asked(Protocol):
     def ask(self) -> Ask: ...
 
 
+class Answer(Protocol):
+    """Where the answer to the n-th question at a place comes from."""
+
+    async def __call__(
+        self,
+        key: CallKey,
+        sample: int,
+        messages: Sequence[Message],
+        *,
+        response_format: dict[str, Any] | None = None,
+    ) -> LlmCall: ...
+
+
 class Modelled:
-    """Models or commands by role, asked in order; a reply on record is never paid again.
+    """Models, commands or a recording by role; a reply on record is never paid again.
 
     A role without one is left to the offline agents. A spent budget ends the search like a lack of
     ideas: what was found is still confirmed.
     """
 
-    def __init__(
-        self, askable: Mapping[str, Sequence[Asked]], ledger: Ledger, offline: Offline
-    ) -> None:
-        self._askable = askable
+    def __init__(self, answers: Mapping[str, Answer], ledger: Ledger, offline: Offline) -> None:
+        self._answers = answers
         self._ledger = ledger
         self._offline = offline
         self._paid: dict[CallKey, list[LlmCall]] | None = None
         """What is on record for the pair, read once: a folder of many small files."""
 
     async def propose(self, request: Request) -> Proposal:
-        if not self._askable.get(GENERATOR):
+        if GENERATOR not in self._answers:
             return await self._offline.propose(request)
         try:
             return await LlmGenerator(self._ask(request)).propose(request)
@@ -62,7 +74,7 @@ class Modelled:
             return Proposal(candidate=None, outcome=Outcome.NOT_COVERED, reason=str(error))
 
     async def advise(self, request: Request) -> Counsel:
-        if not self._askable.get(ANALYST):
+        if ANALYST not in self._answers:
             return await self._offline.advise(request)
         try:
             return await LlmAnalyst(self._ask(request), stand_in=RuleAnalyst()).advise(request)
@@ -87,10 +99,8 @@ class Modelled:
             asked[role] += 1
             if asked[role] <= len(known):
                 return known[asked[role] - 1]
-            call = await _first_that_answers(
-                self._askable[role],
-                lambda c: c.ask(role, messages, response_format=response_format),
-            )
+            answer = self._answers[role]
+            call = await answer(key, len(known), messages, response_format=response_format)
             keep = partial(self._ledger.append_call, key, call, sample=len(known))
             await asyncio.to_thread(keep)
             known.append(call)
@@ -102,6 +112,24 @@ class Modelled:
         if self._paid is None:
             self._paid = self._ledger.calls_of(pair.run_id, pair.operator.hash, pair.device.name)
         return self._paid
+
+
+def asking(clients: Sequence[Asked]) -> Answer:
+    """Answers of models, or of a command, asked in order."""
+
+    async def answer(
+        key: CallKey,
+        sample: int,
+        messages: Sequence[Message],
+        *,
+        response_format: dict[str, Any] | None = None,
+    ) -> LlmCall:
+        del sample
+        return await _first_that_answers(
+            clients, lambda c: c.ask(key.role, messages, response_format=response_format)
+        )
+
+    return answer
 
 
 async def _first_that_answers(
@@ -142,6 +170,10 @@ def agents_for(crew: Crew, pair: Pair, ledger: Ledger) -> Agents:
     offline = Offline(pair.settings.seed)
     if crew.keyless:
         return offline
+    if crew.recording:
+        recording = kept_recording(ledger.root, crew.recording)
+        script = Script(recording, pair)
+        return Modelled(dict.fromkeys(recording.roles, script.answer), ledger, offline)
     if crew.kind == "llm" and not crew.models:
         raise MisuseError("--agents llm needs --model, such as --model openai/gpt-5")
     if crew.api_base:
@@ -153,7 +185,8 @@ def agents_for(crew: Crew, pair: Pair, ledger: Ledger) -> Agents:
     }
     for role, line in crew.commands.items():
         askable[role] = [Command(line=line, deadline_s=crew.command_deadline_s, budget=budget)]
-    return Modelled(askable, ledger, offline)
+    answers = {role: asking(clients) for role, clients in askable.items() if clients}
+    return Modelled(answers, ledger, offline)
 
 
 def client_for(crew: Crew, model: str, budget: Budget | None) -> LlmClient:

@@ -16,6 +16,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 KFORGE = Path(sys.executable).with_name("kforge")
 COMMANDS = (
     "port",
+    "replay",
     "judge",
     "admit",
     "query",

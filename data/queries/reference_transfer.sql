@@ -9,6 +9,7 @@ WITH steps AS (
         verdict IN ('CORRECT', 'FASTER') AS correct, speedup
     FROM stored.judged
     WHERE execution = 'hardware' AND mode NOT IN ('confirm', 'admit')
+        AND agent_kind IS DISTINCT FROM 'replay'
 ), arms AS MATERIALIZED (
     SELECT arm, any_value(operator_hash) AS operator_hash, any_value(device) AS device,
         any_value(contract) AS contract,

@@ -4,5 +4,6 @@ SELECT operator, device, contract, known ->> 'agent_kind' AS analyst, known ->> 
     run_id, step
 FROM (SELECT *, CASE WHEN json_valid(advice) THEN advice END AS known FROM stored.steps)
 WHERE predicted_gain > 0 AND gain_over_parent > 0 AND execution = 'hardware' AND mode <> 'confirm'
+    AND agent_kind IS DISTINCT FROM 'replay'
 ORDER BY hash(iteration_id)
 LIMIT 3000;

@@ -113,6 +113,39 @@ def test_the_loop_mends_and_speeds_up_a_models_kernel(
     assert priced == 0, "nobody knows this model's price"
 
 
+def kforge(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("kforge")), *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_a_campaign_is_recorded_and_replayed_without_its_model(
+    tmp_path: Path, warmed: Callable[[Path], Path]
+) -> None:
+    """Real compiler, judge and times: the same verdicts; a changed prompt is named and ends it."""
+    first, second, file = tmp_path / "first", tmp_path / "second", tmp_path / "r.json"
+    for runs in (first, second):
+        warmed(runs / ".cache")
+    with ScriptedServer(generator=[WRONG, FAST]) as model:
+        assert port(first, model.url, "--steps", "2").returncode == 0
+    (run_id,) = [f.stem for f in (first / "campaigns").glob("*.json")]
+    done = kforge("ledger", "record", run_id, str(file), "--runs", str(first))
+    assert "3 steps and 2 replies of openai/scripted" in done.stdout, done.stderr
+    again = ("--engine", "local", "--runs", str(second))
+    done = kforge("replay", str(file), *again)
+    assert done.returncode == 0, done.stderr
+    assert "a replay of openai/scripted: nobody is asked, nothing is paid" in done.stderr
+    steps = "SELECT step, mode, verdict IN ('CORRECT', 'FASTER') FROM iterations ORDER BY step"
+    ran = [Ledger(r).connect().execute(steps).fetchall() for r in (first, second)]
+    assert ran[0] == ran[1]
+    file.write_text(file.read_text().replace("Write a first kernel", "Write the first kernel"))
+    done = kforge("replay", str(file), *again)
+    assert done.returncode == 1
+    said = done.stderr.splitlines()[-1]
+    assert "clamped@cpu, step 0, lineage a, generator: another prompt is on record" in said
+    assert "recorded 'Write the first kernel" in said
+    assert "now 'Write a first kernel" in said
+
+
 def test_a_dead_endpoint_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
     """Nobody listens: exit 1, one line that names the endpoint, no traceback."""
     base = closed_port()
