@@ -63,11 +63,11 @@ async def port(
     admission = await stages.admit(pair)
     if not admission.admitted:
         return (await _kept(refused(pair, admission, stages.now()), stages),)
-    exhausted = False
-    while move := next_move(history, pair.settings, exhausted=exhausted):
+    spent: frozenset[str] = frozenset()
+    while move := next_move(history, pair.settings, spent):
         iteration = await (iterate or step)(pair, admission, stages, move, history)
         if iteration is None:
-            exhausted = True
+            spent |= {move.lineage}
         else:
             history = (*history, iteration)
     return history
@@ -76,7 +76,7 @@ async def port(
 async def step(
     pair: Pair, admission: Admission, stages: Stages, move: Move, history: History
 ) -> Iteration | None:
-    """One step from advice to verdict, put on record; None when nothing is left to try."""
+    """One step from advice to verdict, put on record; None when its lineage has no more to try."""
     started = stages.now()
     request = Request(pair=pair, admission=admission, move=move, history=history)
     advised = move.mode is Mode.OPTIMISE and pair.settings.strategy is not Strategy.SINGLE

@@ -23,15 +23,30 @@ CONFIRMATIONS = 3
 History = tuple[Iteration, ...]
 
 
-def next_move(history: History, settings: Settings, *, exhausted: bool = False) -> Move | None:
-    """The next step, None when the pair has ended; `exhausted`: an agent has no more ideas."""
+def next_move(
+    history: History, settings: Settings, spent: frozenset[str] = frozenset()
+) -> Move | None:
+    """The next step, None when the pair has ended.
+
+    `spent`: lineages for which an agent had nothing more to try; one that is not in the history is
+    the first candidate that the generator did not have.
+    """
     if not history:
-        return _create(history, settings)
-    if history[0].candidate is None or any(_confirmed(i) for i in history):
+        return None if spent else _create(history, settings)
+    if _settled(history):
         return None
-    if not exhausted and not _search_ended(history, settings):
-        return _search(history, settings)
+    if not _search_ended(history, settings, spent):
+        return _search(history, settings, spent) or _confirm(history)
     return _confirm(history)
+
+
+def finished(history: History) -> bool:
+    """Whether a pair whose search is over has ended: refused, confirmed, or nothing to confirm."""
+    return bool(history) and (_settled(history) or _confirm(history) is None)
+
+
+def _settled(history: History) -> bool:
+    return history[0].candidate is None or any(_confirmed(i) for i in history)
 
 
 def starts_from_kernel(source: str) -> bool:
@@ -39,15 +54,16 @@ def starts_from_kernel(source: str) -> bool:
     return "class ModelNew" in source
 
 
-def _search(history: History, settings: Settings) -> Move | None:
+def _search(history: History, settings: Settings, spent: frozenset[str]) -> Move | None:
     latest = history[-1]
     if settings.strategy is Strategy.SAMPLING:
-        return _create(history, settings)
-    if not latest.right and _fixes(history, latest.move.lineage) < settings.fixes:
+        more = _lineage(_opened(history)) not in spent
+        return _create(history, settings) if more else None
+    if _may_fix(history, settings, spent):
         return _move(Mode.FIX, history, latest.move.lineage, latest)
-    if _may_open(history, settings) or _stuck(history, settings):
+    if _may_open(history, settings, spent) or _stuck(history, settings, spent):
         return _create(history, settings)
-    parent = _next_parent(history)
+    parent = _next_parent(history, spent)
     if parent is None:
         return None
     return _move(Mode.OPTIMISE, history, parent.move.lineage, parent)
@@ -83,12 +99,18 @@ def _opened(history: History) -> int:
     return len({i.move.lineage for i in history})
 
 
-def _may_open(history: History, settings: Settings) -> bool:
+def _may_fix(history: History, settings: Settings, spent: frozenset[str]) -> bool:
+    latest, lineage = history[-1], history[-1].move.lineage
+    return not latest.right and lineage not in spent and _fixes(history, lineage) < settings.fixes
+
+
+def _may_open(history: History, settings: Settings, spent: frozenset[str]) -> bool:
     """Whether the next first candidate is due: the latest one had its advice or was given up."""
-    if _opened(history) >= settings.first:
+    if _opened(history) >= settings.first or _lineage(_opened(history)) in spent:
         return False
     latest = history[-1]
-    return not latest.right or latest.move.mode is Mode.OPTIMISE or _opened(history) > 1
+    advised = latest.move.mode is Mode.OPTIMISE or latest.move.lineage in spent
+    return not latest.right or advised or _opened(history) > 1
 
 
 def _fixes(history: History, lineage: str) -> int:
@@ -102,31 +124,27 @@ def _fixes(history: History, lineage: str) -> int:
     return count
 
 
-def _search_ended(history: History, settings: Settings) -> bool:
+def _search_ended(history: History, settings: Settings, spent: frozenset[str]) -> bool:
     best = best_of(history)
     if _confirming(history) or len(history) >= settings.steps:
         return True
     if settings.strategy is Strategy.SAMPLING:
         return best is not None and _close_to_floor(best)
     if best is not None and not best.device.timed:
-        return any(i.move.mode is Mode.OPTIMISE for i in history)  # nothing tells which is faster
+        # Nothing tells which is faster: one advice is all.
+        return any(i.move.mode is Mode.OPTIMISE for i in history) or best.move.lineage in spent
     if best is None:
-        return not _may_mend(history, settings)
+        return not (_may_fix(history, settings, spent) or _may_open(history, settings, spent))
     if _close_to_floor(best):
         return True
-    return _plateau(history, settings) and not _stuck(history, settings)
+    return _plateau(history, settings, spent) and not _stuck(history, settings, spent)
 
 
-def _stuck(history: History, settings: Settings) -> bool:
+def _stuck(history: History, settings: Settings, spent: frozenset[str]) -> bool:
     """Whether a plateau was reached that a fresh start may leave; its advice comes after it."""
     fresh = _opened(history) - settings.first
-    room = settings.steps - len(history) >= 2
-    return room and fresh < FRESH_STARTS and _plateau(history, settings)
-
-
-def _may_mend(history: History, settings: Settings) -> bool:
-    latest = history[-1]
-    return _fixes(history, latest.move.lineage) < settings.fixes or _may_open(history, settings)
+    room = settings.steps - len(history) >= 2 and _lineage(_opened(history)) not in spent
+    return room and fresh < FRESH_STARTS and _plateau(history, settings, spent)
 
 
 def _close_to_floor(best: Iteration) -> bool:
@@ -135,9 +153,9 @@ def _close_to_floor(best: Iteration) -> bool:
     return bool(floors) and len(floors) == len(times) and max(floors) <= ENOUGH_HEADROOM
 
 
-def _plateau(history: History, settings: Settings) -> bool:
+def _plateau(history: History, settings: Settings, spent: frozenset[str]) -> bool:
     """Whether the last rounds of advice brought less than the least gain."""
-    if _may_open(history, settings):
+    if _may_open(history, settings, spent):
         return False
     opened = [i.move.step for i in history if i.move.mode is Mode.CREATE]
     fresh = opened[-1] if len(opened) > settings.first else -1
@@ -153,9 +171,9 @@ def _plateau(history: History, settings: Settings) -> bool:
     return _score(now) < LEAST_GAIN * _score(before)
 
 
-def _next_parent(history: History) -> Iteration | None:
+def _next_parent(history: History, spent: frozenset[str]) -> Iteration | None:
     """The best of the kept lineage that was advised least."""
-    kept = _champions(history)[:KEPT_LINEAGES]
+    kept = [i for i in _champions(history) if i.move.lineage not in spent][:KEPT_LINEAGES]
     if not kept:
         return None
     return min(kept, key=lambda i: _advised(history, i.move.lineage))

@@ -16,7 +16,7 @@ from agents.likeness import difference
 from agents.llm import UNTOUCHED, Message
 from agents.loop import Iterate, Stages
 from agents.reply import ParseStatus
-from agents.strategy import next_move
+from agents.strategy import finished
 from data.errors import BudgetError, ContextError, ReplayError
 from data.recording import Recording, read
 from data.records import (
@@ -61,7 +61,6 @@ class Script:
 
     def __init__(self, recording: Recording, pair: Pair) -> None:
         self._name = pair.name
-        self._settings = pair.settings
         place = (pair.operator.hash, pair.device.name)
         self.rows = tuple(r for r in recording.rows if (r.operator.hash, r.device.name) == place)
         self._said: dict[CallKey, list[LlmCall]] = {}
@@ -123,7 +122,7 @@ class Script:
     @property
     def ended(self) -> bool:
         """Whether the recorded campaign came to its end."""
-        return next_move(self.rows, self._settings, exhausted=True) is None
+        return finished(self.rows)
 
     def at(self, step: int) -> Iteration | None:
         """The recorded step of that number."""

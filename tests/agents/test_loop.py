@@ -2,7 +2,15 @@ from dataclasses import replace
 
 from agents.loop import CONFIRM_PAIRS, EXPLORE_PAIRS, port
 from data.guardrails import Guardrails
-from data.records import Admission, BuildResult, Candidate, Mode, Strategy
+from data.records import (
+    Admission,
+    BuildResult,
+    Candidate,
+    Counsel,
+    Mode,
+    Request,
+    Strategy,
+)
 from data.verdict import Outcome, Verdict
 from tests.agents.fakes import ADVICE, Scripted, pair
 
@@ -119,6 +127,28 @@ async def test_no_more_ideas_goes_straight_to_the_confirmation() -> None:
     script = Scripted(["1.5x", "1.6x"])
     await port(pair(steps=20), script.stages())
     assert modes(script) == ["create", "optimise", "confirm"]
+
+
+class Silent(Scripted):
+    """An analyst who has no advice for the first lineage."""
+
+    async def advise(self, request: Request) -> Counsel:
+        counsel = await super().advise(request)
+        return replace(counsel, advice=None) if request.move.lineage == "a" else counsel
+
+
+async def test_a_lineage_without_advice_leaves_the_others_their_turn() -> None:
+    """What is spent is one lineage, not the search: the next first candidate may be the better."""
+    script = Silent(["1.2x", "2.0x", "3.0x", "1.0x", "1.1x", "1.3x"])
+    history = await port(pair(steps=4, first=2), script.stages())
+    assert [(str(i.move.mode), i.move.lineage) for i in history] == [
+        ("create", "a"),
+        ("create", "b"),
+        ("optimise", "b"),
+        ("optimise", "b"),
+        ("confirm", "b"),
+    ]
+    assert [r.move.lineage for r in script.advised] == ["a", "b", "b"], "nobody is asked twice"
 
 
 async def test_a_repeated_source_is_not_measured_again() -> None:
