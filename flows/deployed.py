@@ -16,13 +16,14 @@ from prefect.artifacts import (
 from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
-from prefect.states import Completed
+from prefect.states import Cancelled, Completed
 
 import tasks.requalify
 from data import mirror
 from data.errors import LimitError
 from data.records import Policy
 from data.report.page import Report, write
+from flows.approval import refusal
 from flows.port import ported
 from flows.requalify import judge
 from tasks import pages
@@ -47,10 +48,15 @@ from tasks.requalify import Terms, today
 from tasks.standing import Place, rows
 
 
-async def _within_limits(asked: Asked) -> list[PairResult] | State[Any]:
+async def _within_limits(
+    asked: Asked, approve_above_usd: float | None = None
+) -> list[PairResult] | State[Any]:
     """The results; a campaign that has taken what it may is done for tonight, and says so."""
+    campaign = tonight(asked)
+    if why := await refusal(campaign, approve_above_usd):
+        return Cancelled(name="Not approved", message=why)
     try:
-        return await ported(tonight(asked))
+        return await ported(campaign)
     except LimitError as error:
         return Completed(name="Stopped early", message=str(error))
 
@@ -85,6 +91,7 @@ async def port_suite(  # noqa: PLR0913  (a form has one field a parameter)
     device_minutes: Amount = None,
     tokens: Tokens = None,
     campaign_usd: Amount = None,
+    approve_above_usd: Amount = None,
     parallel: Parallel = 2,
     runs: str = "runs",
 ) -> list[PairResult] | State[Any]:
@@ -105,7 +112,7 @@ async def port_suite(  # noqa: PLR0913  (a form has one field a parameter)
         parallel=parallel,
         runs=runs,
     )
-    return await _within_limits(asked)
+    return await _within_limits(asked, approve_above_usd)
 
 
 @flow(name="port operators", flow_run_name=_named, persist_result=False)
@@ -124,6 +131,7 @@ async def port_operators(  # noqa: PLR0913  (a form has one field a parameter)
     device_minutes: Amount = None,
     tokens: Tokens = None,
     campaign_usd: Amount = None,
+    approve_above_usd: Amount = None,
     parallel: Parallel = 2,
     runs: str = "runs",
 ) -> list[PairResult] | State[Any]:
@@ -144,7 +152,7 @@ async def port_operators(  # noqa: PLR0913  (a form has one field a parameter)
         parallel=parallel,
         runs=runs,
     )
-    return await _within_limits(asked)
+    return await _within_limits(asked, approve_above_usd)
 
 
 @flow(name="port pair", flow_run_name=_named, persist_result=False)

@@ -70,6 +70,14 @@ class Campaign:
         """What it has taken, one for all its pairs in this process."""
         return meter(Path(self.runs), self.run_id, self.limits)
 
+    @property
+    def worst_usd(self) -> float:
+        """What its model calls may cost in all: every pair's own limit, or the campaign's."""
+        if self.crew.kind != "llm":
+            return 0.0
+        each = len(self.operators) * len(self.devices) * self.crew.usd
+        return each if self.crew.campaign_usd is None else min(each, self.crew.campaign_usd)
+
     def pairs(self) -> tuple[Pair, ...]:
         """Every operator on every device."""
         briefs = {d.name: TARGETS[d.target].brief(d) for d in self.devices}

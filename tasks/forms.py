@@ -34,6 +34,8 @@ SAID = {
     "device_minutes": "Of checking and timing, all pairs together.",
     "tokens": "Of all prompts and replies together.",
     "campaign_usd": "Dollars for all calls together; binds where a price is known.",
+    "approve_above_usd": "Dollars; a campaign that may cost more waits, Paused, until somebody"
+    " resumes its run and approves.",
     "parallel": "Pairs at a time; more than 2 needs a Prefect server on PostgreSQL.",
     "runs": "Folder of the ledger on the worker's machine, or s3://BUCKET/PREFIX.",
     "out": "The page, on the worker's machine.",
