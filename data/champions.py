@@ -1,5 +1,6 @@
 """Accepted kernels on record, each as its latest confirming run left it."""
 
+from collections import Counter
 from pathlib import Path
 
 from data import views
@@ -31,3 +32,14 @@ _STEP = ("run_id", "operator_hash", "device", "contract", "lineage", "step")
 def place_of(iteration: Iteration) -> tuple[str, str, str]:
     """What a kernel is best of: operator, device and contract."""
     return (iteration.operator.hash, iteration.device.name, str(iteration.contract))
+
+
+def standing(root: Path, operator: str, devices: tuple[str, ...]) -> str:
+    """How the steps of an operator ended on these devices, commonest first; empty without any."""
+    sql = "SELECT operator, device, verdict FROM stored.judged"
+    rows = [
+        str(r["verdict"])
+        for r in views.query(root, sql).to_pylist()
+        if r["operator"] == operator and r["device"] in devices
+    ]
+    return ", ".join(f"{verdict} ({n})" for verdict, n in Counter(rows).most_common())

@@ -8,6 +8,7 @@
     ├── MachineError       the world's fault: host, tool, disk, lease; retried where it may pass
     ├── LimitError     a campaign's hours, device minutes or tokens are used up
     ├── StandingError  accepted kernels lost their standing when they were looked at again
+    ├── ExportError    a confirmed kernel cannot be carried away as it is
     ├── LedgerError        the ledger cannot be read or written
     ├── ReplayError        a replay came to where its recording does not lead
     └── ModelError         the language model's side: transport, refusal of the key, garbage
@@ -47,6 +48,10 @@ class LimitError(KForgeError):
 
 class StandingError(KForgeError):
     """A re-qualification found accepted kernels that are wrong now, or slower."""
+
+
+class ExportError(KForgeError):
+    """What was asked for cannot go into a package."""
 
 
 class LedgerError(KForgeError):

@@ -225,6 +225,7 @@ def reap(
 
 app.command()(operation.bootstrap)
 app.command()(operation.requalify)
+app.command()(operation.export)
 
 
 @servers.command()

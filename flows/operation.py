@@ -1,9 +1,11 @@
 """The commands of those who run KForge for months; `flows/cli.py` makes them verbs."""
 
+from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
+from data.records import Policy
 from flows.options import RUNS, Json, Runs
 
 
@@ -46,3 +48,31 @@ def requalify(  # noqa: PLR0913  (one parameter an option)
         epoch=epoch or today(),
     )
     return look_again(terms, as_json=json)
+
+
+def export(  # noqa: PLR0913  (one parameter an option)
+    folder: Annotated[Path, Argument(metavar="DIR", help="A new folder; the package's name.")],
+    *,
+    device: Annotated[list[str], Option(metavar="NAME", help="Repeat for several.")],
+    operator: Annotated[
+        list[str] | None, Option(metavar="NAME", help="Repeat for several; none means all.")
+    ] = None,
+    contract: Annotated[Policy, Option(help="Precision of the arithmetic.")] = Policy.STRICT,
+    unreviewed: Annotated[
+        bool, Option("--unreviewed", help="Also kernels that need review.")
+    ] = False,
+    runs: Runs = RUNS,
+    json: Json = False,
+) -> None:
+    """Write confirmed kernels as a Python package that needs torch alone."""
+    from flows.exporting import export as write  # noqa: PLC0415
+    from tasks.export.chosen import Terms  # noqa: PLC0415
+
+    terms = Terms(
+        runs=runs,
+        devices=tuple(device),
+        operators=tuple(operator or ()),
+        policy=contract,
+        unreviewed=unreviewed,
+    )
+    write(terms, folder, as_json=json)

@@ -31,6 +31,7 @@ COMMANDS = (
     "spool",
     "bootstrap",
     "requalify",
+    "export",
 )
 GROUPS = ("ledger", "server", "spool")
 LINE = re.compile(r"^(?:\$ )?(kforge [^#\n]*)", re.MULTILINE)

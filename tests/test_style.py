@@ -42,7 +42,7 @@ ALLOWED = {
     "boto3": ("targets/machines/",),
     "prefect": ("flows/", "tasks/"),
     "duckdb": ("data/",),
-    "jinja2": ("agents/",),
+    "jinja2": ("agents/", "tasks/export/"),
 }
 SQL = re.compile(
     r"\s*(SELECT\s.+\sFROM|INSERT\s+INTO|CREATE\s+(OR\s+REPLACE\s+)?(VIEW|TABLE)|COPY\s+\(|WITH\s+\w+\s+AS)",

@@ -1,0 +1,1 @@
+"""Confirmed kernels as a Python package that needs torch alone: `kforge export`."""
