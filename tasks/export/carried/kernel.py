@@ -216,12 +216,17 @@ def _own(result: Tensor, given: Sequence[Tensor]) -> Tensor:
 def _called(model: nn.Module, state: Sequence[str], tensors: Sequence[Tensor]) -> Any:
     """The model's answer with these tensors in the place of its parameters and buffers."""
     inputs = len(tensors) - len(state)
+    places = []
     for path, tensor in zip(state, tensors[inputs:], strict=True):
         owner, _, name = path.rpartition(".")
         home = model.get_submodule(owner)
         held = home._parameters if name in home._parameters else home._buffers  # noqa: SLF001
         held[name] = tensor  # a plain tensor serves for one call
-    return model(*tensors[:inputs])
+        places.append((held, name))
+    result = model(*tensors[:inputs])
+    for held, name in places:
+        held[name] = None  # a model that is deleted takes its weights along
+    return result
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch is untyped here

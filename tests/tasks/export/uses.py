@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -129,7 +130,7 @@ def what_operators_refuse(k: Any, row: torch.Tensor) -> None:
     assert positive.dtype == torch.bool
     op = torch.ops.kforge_two.row_best_cpu
     for wrong in (row.double(), row[:4], row[:4].to("meta")):
-        told = message(k.UnverifiedError, lambda wrong=wrong: op(wrong))
+        told = message(k.UnverifiedError, partial(op, wrong))
         assert "row_best_cpu was not verified for" in told, told
     assert torch.equal(k.row_best(row[:4])[0], row[:4].argmax(-1))
     assert "no gradients" in message(k.UnverifiedError, lambda: op(row.clone().requires_grad_()))
