@@ -34,6 +34,8 @@ app.command()(port)
 app.command()(replay)
 
 
+operators = typer.Typer(help="Operator files.", rich_markup_mode=None)
+app.add_typer(operators, name="operators")
 ledgers = typer.Typer(help="The files of a ledger.", rich_markup_mode=None)
 app.add_typer(ledgers, name="ledger")
 
@@ -287,6 +289,22 @@ def spool_status(
     spooling.status(folder, as_json=json)
 
 
+@operators.command("from-model")
+def operators_of_model(
+    model: Annotated[
+        Path, Argument(metavar="FILE.py", help="Model, get_inputs and get_init_inputs.")
+    ],
+    folder: Annotated[Path, Argument(metavar="DIR", help="A new folder for the operator files.")],
+    *,
+    top: Annotated[int, Option(metavar="N", min=1, help="Files at most.")] = 20,
+    json: Json = False,
+) -> None:
+    """Profile a model on this processor and write the operators that take longest as files."""
+    from flows.modelling import from_model  # noqa: PLC0415
+
+    from_model(model, folder, top, as_json=json)
+
+
 @ledgers.command("check")
 def check_ledger(*, runs: Runs = RUNS, json: Json = False) -> int:
     """Read every file; exit code 1 when one had to be set aside, now or before."""
@@ -408,7 +426,11 @@ def run(arguments: list[str]) -> int:
 
 def _verb(words: list[str]) -> str:
     known = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback}
-    return f"{words[0]} " if words and words[0] in {*known, "ledger", "server", "spool"} else ""
+    return (
+        f"{words[0]} "
+        if words and words[0] in {*known, "ledger", "operators", "server", "spool"}
+        else ""
+    )
 
 
 def _fail(text: str, code: int, *, debug: bool) -> int:

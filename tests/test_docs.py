@@ -32,8 +32,9 @@ COMMANDS = (
     "bootstrap",
     "requalify",
     "export",
+    "operators",
 )
-GROUPS = ("ledger", "server", "spool")
+GROUPS = ("ledger", "operators", "server", "spool")
 LINE = re.compile(r"^(?:\$ )?(kforge [^#\n]*)", re.MULTILINE)
 
 

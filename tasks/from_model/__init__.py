@@ -1,0 +1,1 @@
+"""The operators of a real model, as files that a campaign can start from."""
