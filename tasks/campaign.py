@@ -253,22 +253,6 @@ def _replay(campaign: Campaign, pair: Pair) -> Replay | None:
     return Replay(Script(recording, pair))
 
 
-def post_jobs(campaign: Campaign) -> None:
-    """Puts the jobs of all pairs that a spool has to do there at once, so that none waits for us.
-
-    MachineError when a folder does not take them.
-    """
-    if not campaign.crew.keyless:
-        return
-    ledger = Ledger(Path(campaign.runs))
-    for pair in campaign.pairs():
-        if spooled.behind_spool(pair):
-            known = ledger.history(pair.run_id, pair.operator.hash, pair.device.name)
-            machine = machine_for(pair.device, Path(campaign.runs))
-            if isinstance(machine, SpoolMachine) and next_move(known, pair.settings) is not None:
-                machine.pair(pair)
-
-
 def _told(iterate: Iterate, on_step: OnStep | None, taken: Meter) -> Iterate:
     """`iterate` within the campaign's limits, with each new row shown to whoever watches."""
 

@@ -2,12 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
+from agents.strategy import next_move
 from data.errors import KForgeError, LimitError, MachineError
 from data.records import Pair
-from targets.machines.spool import Waiting
-from tasks.campaign import Campaign, PairResult, end, post_jobs, run_pair
-from tasks.machines import close_machines
+from data.store import Ledger
+from targets.machines.spool import SpoolMachine, Waiting
+from tasks import spooled
+from tasks.campaign import Campaign, PairResult, end, run_pair
+from tasks.machines import close_machines, machine_for
 from tasks.progress import listener
 
 SHOWN = 20
@@ -94,3 +98,19 @@ def said(error: BaseException) -> str:
     """The error in one line."""
     text = " ".join(str(error).split()) or "no message"
     return text if isinstance(error, KForgeError) else f"{type(error).__name__}: {text}"
+
+
+def post_jobs(campaign: Campaign) -> None:
+    """Puts the jobs of all pairs that a spool has to do there at once, so that none waits for us.
+
+    MachineError when a folder does not take them.
+    """
+    if not campaign.crew.keyless:
+        return
+    ledger = Ledger(Path(campaign.runs))
+    for pair in campaign.pairs():
+        if spooled.behind_spool(pair):
+            known = ledger.history(pair.run_id, pair.operator.hash, pair.device.name)
+            machine = machine_for(pair.device, Path(campaign.runs))
+            if isinstance(machine, SpoolMachine) and next_move(known, pair.settings) is not None:
+                machine.pair(pair)
