@@ -23,10 +23,10 @@ from data import mirror
 from data.errors import LimitError
 from data.records import Policy
 from data.report.page import Report, write
-from flows.approval import refusal
 from flows.port import ported
 from flows.requalify import judge
 from tasks import pages
+from tasks.approval import refusal
 from tasks.asked import Asked
 from tasks.campaign import PairResult
 from tasks.devices import find

@@ -7,7 +7,8 @@ import asyncio
 import sys
 from unittest.mock import patch
 
-from flows import approval, deployed
+from flows import deployed
+from tasks import approval
 from tasks.campaign import Campaign, PairResult
 
 
