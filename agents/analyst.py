@@ -1,7 +1,7 @@
 """The analyst: a language model that reads a profile and names one change, checked against it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ import pydantic
 
 from agents.author import author
 from agents.excerpt import brief_number
+from agents.images import Image
 from agents.llm import Ask, Message
 from agents.prompt import METRICS, analyst_messages, repair
 from agents.reply import ParseStatus, json_object
@@ -67,12 +68,22 @@ class _Reading:
     fault: str = ""
 
 
+Show = Callable[[Request], Sequence[Image]]
+"""What pictures go with a question, for models that can see."""
+
+
+def nothing(_: Request) -> Sequence[Image]:
+    """No pictures."""
+    return ()
+
+
 class LlmAnalyst:
     """Advice of a model; the stand-in's where the model's cannot be used, and the row says why."""
 
-    def __init__(self, ask: Ask, stand_in: Advisor) -> None:
+    def __init__(self, ask: Ask, stand_in: Advisor, show: Show = nothing) -> None:
         self._ask = ask
         self._stand_in = stand_in
+        self._show = show
 
     async def advise(self, request: Request) -> Counsel:
         """One advice, or None when nothing is worth trying; one repair turn at most.
@@ -81,11 +92,13 @@ class LlmAnalyst:
         """
         if request.profile is None or request.parent is None:
             return await self._stand_in.advise(request)
-        messages, call = await self._first(request)
+        images = self._show(request)
+        messages, call = await self._first(request, images)
         reading = read(call, request.profile)
         calls = [replace(call, parse_status=str(reading.status))]
         if reading.opinion is None and reading.status is not ParseStatus.REFUSED:
-            second = await self._again(messages, call, reading.fault)
+            asked = repair(ROLE, messages, call, why=reading.fault)
+            second = await self._again(asked, images)
             if second is not None:
                 reading = read(second, request.profile)
                 calls.append(replace(second, parse_status=str(reading.status)))
@@ -93,24 +106,27 @@ class LlmAnalyst:
             return await self._replaced(request, reading, calls)
         return _counsel(reading.opinion, calls)
 
-    async def _first(self, request: Request) -> tuple[list[Message], LlmCall]:
+    async def _first(
+        self, request: Request, images: Sequence[Image]
+    ) -> tuple[list[Message], LlmCall]:
         share = 1.0
         while True:
             messages = analyst_messages(request, FORM, share=share)
             try:
-                return messages, await self._ask(ROLE, messages, response_format=response_format())
+                return messages, await self._asked(messages, images)
             except ContextError:
                 if share == LESS:
                     raise
                 share = LESS
 
-    async def _again(
-        self, messages: Sequence[Message], call: LlmCall, fault: str
-    ) -> LlmCall | None:
+    async def _asked(self, messages: Sequence[Message], images: Sequence[Image]) -> LlmCall:
+        form = response_format()
+        return await self._ask(ROLE, messages, response_format=form, images=images)
+
+    async def _again(self, asked: Sequence[Message], images: Sequence[Image]) -> LlmCall | None:
         """The second answer; None when the budget or the model's window has no room for it."""
-        asked = repair(ROLE, messages, call, why=fault)
         try:
-            return await self._ask(ROLE, asked, response_format=response_format())
+            return await self._asked(asked, images)
         except (BudgetError, ContextError):
             return None
 

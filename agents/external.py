@@ -19,8 +19,10 @@ from typing import Any
 
 from agents.author import COMMAND
 from agents.budget import Budget
-from agents.llm import UNTOUCHED, Message
+from agents.images import Image
+from agents.llm import Message
 from agents.redaction import redact
+from agents.wire import UNTOUCHED
 from data.errors import ModelError
 from data.records import LlmCall, digest
 
@@ -49,9 +51,13 @@ class Command:
         messages: Sequence[Message],
         *,
         response_format: dict[str, Any] | None = None,
+        images: Sequence[Image] = (),
     ) -> LlmCall:
-        """The reply of one run. ModelError when it fails, is not there or exceeds its deadline."""
-        del response_format
+        """The reply of one run, which gets no pictures.
+
+        ModelError when it fails, is not there or exceeds its deadline.
+        """
+        del response_format, images
         prompt = redact(as_text(messages))
         hold = self.budget.reserve(None) if self.budget else None
         started, clock = datetime.now(UTC), time.monotonic()

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -20,8 +20,10 @@ from typing import Any, Protocol
 
 from agents.budget import Budget, Hold
 from agents.faults import refuse_unready, translate
+from agents.images import Image, tokens_for
 from agents.price import Price, cost_usd, listed, longest_answer, worst_usd
 from agents.redaction import redact
+from agents.wire import Wire
 from data.errors import ModelError
 from data.records import LlmCall, digest
 
@@ -34,8 +36,6 @@ MAX_TOKENS = 8192
 """Room for a 64 kB source is about 19,000 tokens, for the usual one 3,000 (LLM.md, section 7)."""
 EFFORTS = {"minimal": 128, "low": 1024, "medium": 2048, "high": 4096}
 """Tokens of an answer's room that reasoning takes on Anthropic-style models (LLM.md, section 3)."""
-UNTOUCHED = "unparsed"
-"""`parse_status` of a reply that no agent has read yet."""
 _NO_KEY = "none"
 _MARKED = ("anthropic/", "bedrock/anthropic", "bedrock/us.anthropic", "bedrock/eu.anthropic")
 """Providers that cache a prefix only where it is marked; the others do so by themselves."""
@@ -50,7 +50,18 @@ class Ask(Protocol):
         messages: Sequence[Message],
         *,
         response_format: dict[str, Any] | None = None,
+        images: Sequence[Image] = (),
     ) -> LlmCall: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """All that is asked at once, whoever answers."""
+
+    messages: Sequence[Message]
+    response_format: dict[str, Any] | None = None
+    images: Sequence[Image] = ()
+    """For those that can see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +79,8 @@ class LlmClient:
     """How much to reason: minimal, low, medium or high; sent to models that can be told."""
     price: Price | None = None
     budget: Budget | None = None
+    vision: bool | None = None
+    """Whether it can see; None: as litellm's table says, which knows no model of your own."""
 
     async def ask(
         self,
@@ -75,39 +88,47 @@ class LlmClient:
         messages: Sequence[Message],
         *,
         response_format: dict[str, Any] | None = None,
+        images: Sequence[Image] = (),
     ) -> LlmCall:
-        """The answer to exactly one request.
+        """The answer to exactly one request; pictures go to a model that can see, else nowhere.
 
         ModelError when there is none (`retryable` says whether asking again may help), BudgetError
         before the request when its worst case is above what is left.
         """
         clean = [{**m, "content": redact(m["content"])} for m in messages]
-        job = _on_loop(self._ask(role, clean, response_format))
+        asked = Question(messages=clean, response_format=response_format, images=images)
+        job = _on_loop(self._ask(role, asked))
         return await asyncio.wrap_future(job)
 
-    def prompt_hash(
-        self, messages: Sequence[Message], response_format: dict[str, Any] | None = None
-    ) -> str:
-        """Identifies the request: model, base, room, effort, messages, format."""
-        clean = [{**m, "content": redact(m["content"])} for m in messages]
-        asked = [self.model, redact(self.api_base or ""), self._room(clean), clean, response_format]
+    def prompt_hash(self, question: Question) -> str:
+        """Identifies the request: model, base, room, effort, messages, format, pictures."""
+        clean = [{**m, "content": redact(m["content"])} for m in question.messages]
+        asked = [self.model, redact(self.api_base or ""), self._room(clean), clean]
+        asked += [question.response_format]
         asked += [self.effort] if self.effort else []
+        asked += [image.name for image in question.images]
         return digest(json.dumps(asked, sort_keys=True))
 
-    def worst_usd(self, messages: Sequence[Message]) -> float | None:
+    def worst_usd(self, messages: Sequence[Message], images: Sequence[Image] = ()) -> float | None:
         """Dollars that the request could cost at most; None where no price is known."""
         litellm = _litellm()
-        sent = self._request(litellm, list(messages), None)
-        return worst_usd(self._price(litellm), messages, sent["max_tokens"])
+        sent = self._request(litellm, Question(messages=messages))
+        pictures = tokens_for(self.model, images)
+        return worst_usd(self._price(litellm), messages, sent["max_tokens"], pictures)
 
-    async def _ask(
-        self, role: str, messages: list[Message], response_format: dict[str, Any] | None
-    ) -> LlmCall:
+    def seen(self, images: Sequence[Image]) -> tuple[Image, ...]:
+        """The pictures that the model gets: all or none."""
+        if not images or self.vision is False:
+            return ()
+        sees = self.vision or bool(_litellm().supports_vision(self.model))
+        return tuple(images) if sees else ()
+
+    async def _ask(self, role: str, question: Question) -> LlmCall:
         litellm = _litellm()
         refuse_unready(litellm, self.model, needs_key=self._custom_base() is None)
-        price = self._price(litellm)
-        sent = self._request(litellm, messages, response_format)
-        worst = worst_usd(price, messages, sent["max_tokens"])
+        question = replace(question, images=self.seen(question.images))
+        price, sent = self._price(litellm), self._request(litellm, question)
+        worst = self.worst_usd(question.messages, question.images)
         hold = self.budget.reserve(worst) if self.budget else None
         started, clock = datetime.now(UTC), time.monotonic()
         answer = await self._exchange(litellm, sent, hold)
@@ -117,8 +138,9 @@ class LlmClient:
         return LlmCall(
             role=role,
             model=self.model,
-            prompt_hash=self.prompt_hash(messages, response_format),
-            prompt=json.dumps(messages, ensure_ascii=False),
+            prompt_hash=self.prompt_hash(question),
+            prompt=json.dumps(question.messages, ensure_ascii=False),
+            images=tuple(image.name for image in question.images),
             price=price.vector() if price else {},
             cost_usd=cost,
             seconds=time.monotonic() - clock,
@@ -126,13 +148,13 @@ class LlmClient:
             **answer.columns(),
         )
 
-    async def _exchange(self, litellm: Any, sent: dict[str, Any], hold: Hold | None) -> "_Wire":
+    async def _exchange(self, litellm: Any, sent: dict[str, Any], hold: Hold | None) -> Wire:
         """What came back; a call that timed out counts at its worst case, a refused one is free."""
         endpoint = self._endpoint()
         try:
             answer = await asyncio.wait_for(litellm.acompletion(**sent), self.deadline_s)
             _reached().add(endpoint)
-            return _Wire.of(answer)
+            return Wire.of(answer)
         except Exception as error:  # noqa: BLE001 - the edge to a library that raises anything
             if hold and not isinstance(error, TimeoutError | litellm.Timeout):
                 hold.settle(0.0)
@@ -145,15 +167,13 @@ class LlmClient:
             )
         raise fault  # outside the handler: the original may hold the key in its request
 
-    def _request(
-        self, litellm: Any, messages: list[Message], response_format: dict[str, Any] | None
-    ) -> dict[str, Any]:
+    def _request(self, litellm: Any, question: Question) -> dict[str, Any]:
         """A closed set of parameters: what litellm does not know goes on the wire unchecked."""
         most = longest_answer(litellm.model_cost, self.model)
         sent: dict[str, Any] = {
             "model": self.model,
-            "messages": messages,
-            "max_tokens": min(self._room(messages), most or sys.maxsize),
+            "messages": _with_pictures(question),
+            "max_tokens": min(self._room(question.messages), most or sys.maxsize),
             "timeout": self.deadline_s,
             "max_retries": 0,
         }
@@ -162,8 +182,8 @@ class LlmClient:
             if self.model.startswith("openai/") and not os.environ.get("OPENAI_API_KEY"):
                 sent["api_key"] = _NO_KEY
         known = litellm.get_supported_openai_params(self.model) or ()
-        if response_format is not None and "response_format" in known:
-            sent["response_format"] = response_format
+        if question.response_format is not None and "response_format" in known:
+            sent["response_format"] = question.response_format
         if "reasoning_effort" in known and self._reasons(litellm):
             sent["reasoning_effort"] = self.effort
         if self.model.startswith(_MARKED):
@@ -199,62 +219,17 @@ class LlmClient:
         return redact(base) if base else f"the provider of {self.model}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wire:
-    """What came back, without litellm's types."""
-
-    reply: str | None
-    reasoning: str | None
-    finish_reason: str | None
-    usage: dict[str, Any]
-    """Empty when the provider sent none: litellm invents zeros."""
-
-    @classmethod
-    def of(cls, response: Any) -> "_Wire":
-        """AttributeError, IndexError, KeyError or TypeError when it is no chat completion."""
-        choice = response.choices[0]
-        message = choice.message
-        refusal = getattr(message, "refusal", None) if message.content is None else None
-        return cls(
-            reply=_text(refusal or message.content),
-            reasoning=_text(getattr(message, "reasoning_content", None)),
-            finish_reason="content_filter" if refusal else choice.finish_reason,
-            usage=_usage(response),
-        )
-
-    def columns(self) -> dict[str, Any]:
-        """The fields of an `LlmCall` that the provider fills."""
-        return {
-            "reply": self.reply,
-            "reasoning": self.reasoning,
-            "finish_reason": self.finish_reason,
-            "parse_status": UNTOUCHED,
-            "prompt_tokens": self._count("prompt_tokens"),
-            "cached_tokens": self._count("prompt_tokens_details", "cached_tokens"),
-            "completion_tokens": self._count("completion_tokens"),
-            "reasoning_tokens": self._count("completion_tokens_details", "reasoning_tokens"),
-            "usage": redact(json.dumps(self.usage)),
-        }
-
-    def _count(self, *path: str) -> int | None:
-        """A figure of the usage; None where the provider did not say."""
-        found: Any = self.usage
-        for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        return found if isinstance(found, int) else None
-
-
-def _usage(response: Any) -> dict[str, Any]:
-    """Litellm turns a missing usage into zeros: a call without tokens is one without usage."""
-    usage = response.get("usage")
-    if not usage:
-        return {}
-    found: dict[str, Any] = usage.model_dump(mode="json", exclude_none=True)
-    return found if found.get("prompt_tokens") or found.get("completion_tokens") else {}
-
-
-def _text(value: object) -> str | None:
-    return redact(value) if isinstance(value, str) else None
+def _with_pictures(question: Question) -> list[dict[str, Any]]:
+    """The messages; the first of the user's carries the pictures, each after its caption."""
+    sent: list[dict[str, Any]] = [dict(m) for m in question.messages]
+    if question.images:
+        first = next(m for m in sent if m["role"] == "user")
+        parts: list[dict[str, Any]] = [{"type": "text", "text": first["content"]}]
+        for number, image in enumerate(question.images, 1):
+            parts.append({"type": "text", "text": f"Picture {number}: {image.caption}"})
+            parts.append({"type": "image_url", "image_url": {"url": image.uri}})
+        first["content"] = parts
+    return sent
 
 
 def refuse_stolen(folders: Sequence[str]) -> None:

@@ -77,7 +77,10 @@ def cost_usd(price: Price | None, usage: Mapping[str, Any]) -> float | None:
 
 
 def worst_usd(
-    price: Price | None, messages: Sequence[Mapping[str, str]], max_tokens: int
+    price: Price | None,
+    messages: Sequence[Mapping[str, str]],
+    max_tokens: int,
+    image_tokens: int = 0,
 ) -> float | None:
     """Dollars if the whole prompt is new and the answer fills its room; None without a price.
 
@@ -85,5 +88,6 @@ def worst_usd(
     """
     if price is None:
         return None
-    prompt = 2 * sum(len(m["content"].encode()) for m in messages) / BYTES_PER_TOKEN
+    text = sum(len(m["content"].encode()) for m in messages) / BYTES_PER_TOKEN
+    prompt = 2 * (text + image_tokens)
     return prompt * max(price.input, price.written or 0.0) + max_tokens * price.output

@@ -483,6 +483,8 @@ class LlmCall:
     attempts: int = 1
     seconds: float = 0.0
     started_at: str = ""
+    images: tuple[str, ...] = ()
+    """Pictures sent with the prompt: caption and hash of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,4 +41,5 @@ def _page(found: Preview) -> str:
         "no price is known" if found.worst_usd is None else f"{found.worst_usd:.4f} USD at worst"
     )
     size = f"about {found.prompt_tokens} tokens, at most {found.answer_tokens} back"
-    return "\n".join([title, *messages, f"===== {size}; {price}"])
+    pictures = [f"===== picture: {name}" for name in found.images]
+    return "\n".join([title, *messages, *pictures, f"===== {size}; {price}"])

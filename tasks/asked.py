@@ -77,7 +77,7 @@ def compose(asked: Asked) -> Campaign:
         devices=chosen,
         contract=Contract(policy=word(Policy, "contract", asked.policy)),
         settings=_settings(asked, file.rails()),
-        crew=file.complete(_crew(asked)),
+        crew=file.complete(_crew(asked), Path(asked.crew or ".").parent),
         parallel=asked.parallel,
         limits=Limits(hours=asked.hours, device_minutes=asked.device_minutes, tokens=asked.tokens),
     )

@@ -1,5 +1,6 @@
 """Who plays the two roles of a campaign and what that may cost."""
 
+import base64
 import re
 import tomllib
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from agents.budget import PAIR_CALLS, PAIR_USD
+from agents.images import Image, size
 from agents.llm import DEADLINE_S, MAX_TOKENS
 from agents.price import Price
 from data.errors import MisuseError
@@ -49,6 +51,12 @@ class Crew:
     deadline_s: float = DEADLINE_S
     """For one request by the clock; a small model on a busy core needs more."""
 
+    roofline: bool = False
+    """Whether the analyst is shown a plot of it."""
+    vision: bool | None = None
+    """Whether the models can see; None: as litellm's table says."""
+    screenshots: dict[str, str] = field(default_factory=dict)
+    """PNG files for the analyst by name, in base64: a worker has no other copy."""
     recording: str | None = None
     """Of a replay: the hash of its file's text (`tasks/recording.py`)."""
 
@@ -56,6 +64,13 @@ class Crew:
     def keyless(self) -> bool:
         """Whether templates and rules do all, so that the loop can run anywhere."""
         return self.kind == "offline" and not self.commands
+
+    def given(self) -> tuple[Image, ...]:
+        """The pictures that the person gave."""
+        return tuple(
+            Image(caption=f"{name}, from the person who runs this", png=base64.b64decode(data))
+            for name, data in self.screenshots.items()
+        )
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -89,6 +104,14 @@ class _Rails:
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Pictures:
+    roofline: bool = False
+    vision: bool | None = None
+    files: tuple[str, ...] = ()
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CrewFile:
     """What `--crew FILE.toml` may hold."""
 
@@ -100,6 +123,7 @@ class CrewFile:
     commands: dict[Role, str] = field(default_factory=dict)
     command_deadline_s: Annotated[float, Field(gt=0)] = COMMAND_S
     guardrails: _Rails = field(default_factory=_Rails)
+    images: _Pictures = field(default_factory=_Pictures)
 
     def rails(self) -> Guardrails:
         """The part of it that the loop itself obeys."""
@@ -110,8 +134,8 @@ class CrewFile:
             replace={str(k): v for k, v in self.guardrails.replace.items()},
         )
 
-    def complete(self, crew: Crew) -> Crew:
-        """The crew of the command line with what the file adds."""
+    def complete(self, crew: Crew, folder: Path = Path()) -> Crew:
+        """The crew of the command line with what the file in `folder` adds."""
         return replace(
             crew,
             models=(*crew.models, *self.fallbacks) if crew.models else (),
@@ -121,6 +145,9 @@ class CrewFile:
             command_deadline_s=self.command_deadline_s,
             max_tokens=self.max_tokens,
             deadline_s=self.deadline_s,
+            roofline=self.images.roofline,
+            vision=self.images.vision,
+            screenshots={Path(f).name: _screenshot(folder / f) for f in self.images.files},
         )
 
 
@@ -140,6 +167,18 @@ def read_crew(path: Path) -> CrewFile:
     for pattern in (*found.guardrails.required, *found.guardrails.banned):
         _check(pattern, path)
     return found
+
+
+def _screenshot(path: Path) -> str:
+    """A PNG file in base64; MisuseError when no model would take it."""
+    try:
+        png = path.read_bytes()
+        size(png)
+    except OSError as error:
+        raise MisuseError(f"images.files: {path} cannot be read: {error.strerror}") from None
+    except MisuseError as error:
+        raise MisuseError(f"images.files: {path} cannot be shown: {error}") from None
+    return base64.b64encode(png).decode()
 
 
 def _check(pattern: str, path: Path) -> None:

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agents.analyst import ROLE as ANALYST
-from agents.analyst import LlmAnalyst
+from agents.analyst import LlmAnalyst, Show, nothing
 from agents.budget import Budget
 from agents.endpoint import ensure_reachable
 from agents.external import Command
 from agents.generator import ROLE as GENERATOR
 from agents.generator import LlmGenerator
-from agents.llm import Ask, LlmClient, Message
+from agents.images import Image
+from agents.llm import Ask, LlmClient, Message, Question
 from agents.offline import RuleAnalyst
+from agents.plot import roofline
 from data.errors import BudgetError, MisuseError, ModelError
 from data.records import Counsel, LlmCall, Pair, Proposal, Request
 from data.rows import CallKey, call_key
@@ -41,14 +43,7 @@ class Asked(Protocol):
 class Answer(Protocol):
     """Where the answer to the n-th question at a place comes from."""
 
-    async def __call__(
-        self,
-        key: CallKey,
-        sample: int,
-        messages: Sequence[Message],
-        *,
-        response_format: dict[str, Any] | None = None,
-    ) -> LlmCall: ...
+    async def __call__(self, key: CallKey, sample: int, question: Question) -> LlmCall: ...
 
 
 class Modelled:
@@ -58,8 +53,15 @@ class Modelled:
     ideas: what was found is still confirmed.
     """
 
-    def __init__(self, answers: Mapping[str, Answer], ledger: Ledger, offline: Offline) -> None:
+    def __init__(
+        self,
+        answers: Mapping[str, Answer],
+        ledger: Ledger,
+        offline: Offline,
+        show: Show = nothing,
+    ) -> None:
         self._answers = answers
+        self._show = show
         self._ledger = ledger
         self._offline = offline
         self._paid: dict[CallKey, list[LlmCall]] | None = None
@@ -77,7 +79,8 @@ class Modelled:
         if ANALYST not in self._answers:
             return await self._offline.advise(request)
         try:
-            return await LlmAnalyst(self._ask(request), stand_in=RuleAnalyst()).advise(request)
+            asked = LlmAnalyst(self._ask(request), RuleAnalyst(), self._show)
+            return await asked.advise(request)
         except BudgetError as error:
             return Counsel(advice=None, reason=str(error))
 
@@ -93,14 +96,15 @@ class Modelled:
             messages: Sequence[Message],
             *,
             response_format: dict[str, Any] | None = None,
+            images: Sequence[Image] = (),
         ) -> LlmCall:
             key = call_key(request.pair, request.move, role)
             known = self._known(request.pair).setdefault(key, [])
             asked[role] += 1
             if asked[role] <= len(known):
                 return known[asked[role] - 1]
-            answer = self._answers[role]
-            call = await answer(key, len(known), messages, response_format=response_format)
+            question = Question(messages=messages, response_format=response_format, images=images)
+            call = await self._answers[role](key, len(known), question)
             keep = partial(self._ledger.append_call, key, call, sample=len(known))
             await asyncio.to_thread(keep)
             known.append(call)
@@ -117,19 +121,20 @@ class Modelled:
 def asking(clients: Sequence[Asked]) -> Answer:
     """Answers of models, or of a command, asked in order."""
 
-    async def answer(
-        key: CallKey,
-        sample: int,
-        messages: Sequence[Message],
-        *,
-        response_format: dict[str, Any] | None = None,
-    ) -> LlmCall:
+    async def answer(key: CallKey, sample: int, question: Question) -> LlmCall:
         del sample
-        return await _first_that_answers(
-            clients, lambda c: c.ask(key.role, messages, response_format=response_format)
-        )
+        return await _first_that_answers(clients, partial(_put, key.role, question))
 
     return answer
+
+
+async def _put(role: str, question: Question, client: Asked) -> LlmCall:
+    return await client.ask(
+        role,
+        question.messages,
+        response_format=question.response_format,
+        images=question.images,
+    )
 
 
 async def _first_that_answers(
@@ -186,7 +191,13 @@ def agents_for(crew: Crew, pair: Pair, ledger: Ledger) -> Agents:
     for role, line in crew.commands.items():
         askable[role] = [Command(line=line, deadline_s=crew.command_deadline_s, budget=budget)]
     answers = {role: asking(clients) for role, clients in askable.items() if clients}
-    return Modelled(answers, ledger, offline)
+    return Modelled(answers, ledger, offline, partial(pictures, crew))
+
+
+def pictures(crew: Crew, request: Request) -> tuple[Image, ...]:
+    """What the analyst is shown: the plot that is drawn, then what the person gave."""
+    drawn = roofline(request) if crew.roofline else None
+    return (*([drawn] if drawn else []), *crew.given())
 
 
 def client_for(crew: Crew, model: str, budget: Budget | None) -> LlmClient:
@@ -199,6 +210,7 @@ def client_for(crew: Crew, model: str, budget: Budget | None) -> LlmClient:
         deadline_s=crew.deadline_s,
         price=crew.price,
         budget=budget,
+        vision=crew.vision,
     )
 
 

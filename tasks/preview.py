@@ -1,11 +1,13 @@
 """What a campaign would ask a model next: the exact messages and what they could cost."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from agents.analyst import FORM
+from agents.analyst import FORM, Show, nothing
 from agents.analyst import ROLE as ANALYST
 from agents.generator import ROLE as GENERATOR
+from agents.images import tokens_for
 from agents.llm import LlmClient, Message
 from agents.prompt import analyst_messages, generator_messages, tokens
 from agents.strategy import next_move, starts_from_kernel
@@ -13,7 +15,7 @@ from data.errors import MisuseError
 from data.records import Iteration, Mode, Pair, Request
 from data.store import Ledger
 from tasks.campaign import Campaign
-from tasks.generate import client_for
+from tasks.generate import client_for, pictures
 from tasks.machines import machine_for
 from tasks.offline import Offline
 from tasks.stages import profile, stages_for
@@ -32,6 +34,8 @@ class Preview:
     """Estimated from bytes; the provider's own count differs by some 20 %."""
     answer_tokens: int | None = None
     """Room of the answer."""
+    images: tuple[str, ...] = ()
+    """Pictures that go with it, counted in `prompt_tokens`."""
     worst_usd: float | None = None
     """If the whole prompt is new and the answer fills its room; None where no price is known."""
     why_none: str = ""
@@ -52,7 +56,8 @@ async def preview(campaign: Campaign, pair: Pair) -> Preview:
         why = f"{admission.outcome}: {admission.reason}"
         return Preview(pair=pair.name, step=move.step, mode=move.mode, why_none=why)
     request = Request(pair=pair, admission=admission, move=move, history=history)
-    return previewed(client_for(campaign.crew, campaign.crew.models[0], None), request)
+    client = client_for(campaign.crew, campaign.crew.models[0], None)
+    return previewed(client, request, partial(pictures, campaign.crew))
 
 
 async def _forget(iteration: Iteration) -> None:
@@ -60,26 +65,35 @@ async def _forget(iteration: Iteration) -> None:
     del iteration
 
 
-def previewed(client: LlmClient, request: Request) -> Preview:
+def previewed(client: LlmClient, request: Request, show: Show = nothing) -> Preview:
     """The messages of the request as the agents would send them, and their worst case."""
     move, start = request.move, request.pair.settings.start
     shown = Preview(pair=request.pair.name, step=move.step, mode=move.mode)
     if move.mode is Mode.TRANSLATE and start and starts_from_kernel(start):
         return replace(shown, why_none="the given kernel is judged first; no model is asked")
+    request = _profiled(request)
     role, messages = _messages(request)
+    images = client.seen(show(request)) if role == ANALYST else ()
     return replace(
         shown,
         role=role,
         messages=tuple(messages),
-        prompt_tokens=tokens(messages),
+        prompt_tokens=tokens(messages) + tokens_for(client.model, images),
         answer_tokens=client.max_tokens,
-        worst_usd=client.worst_usd(messages),
+        images=tuple(image.name for image in images),
+        worst_usd=client.worst_usd(messages, images),
     )
 
 
 def _messages(request: Request) -> tuple[str, list[Message]]:
     """An optimising step begins with the analyst; what the generator gets rests on its answer."""
-    if request.move.mode is not Mode.OPTIMISE or request.parent is None:
+    if request.profile is None:
         return GENERATOR, generator_messages(request)
-    measured = profile(request.admission, request.parent)
-    return ANALYST, analyst_messages(replace(request, profile=measured), FORM)
+    return ANALYST, analyst_messages(request, FORM)
+
+
+def _profiled(request: Request) -> Request:
+    """With what the analyst would read, when it is the analyst who is asked."""
+    if request.move.mode is not Mode.OPTIMISE or request.parent is None:
+        return request
+    return replace(request, profile=profile(request.admission, request.parent))

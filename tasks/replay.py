@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from agents.author import REPLAY
 from agents.likeness import difference
-from agents.llm import UNTOUCHED, Message
+from agents.llm import Question
 from agents.loop import Iterate, Stages
 from agents.reply import ParseStatus
 from agents.strategy import finished
+from agents.wire import UNTOUCHED
 from data.errors import BudgetError, ContextError, ReplayError
 from data.recording import Recording, read
 from data.records import (
@@ -74,24 +74,21 @@ class Script:
         self,
         key: CallKey,
         sample: int,
-        messages: Sequence[Message],
-        *,
-        response_format: dict[str, Any] | None = None,
+        question: Question,
     ) -> LlmCall:
         """The recorded reply to the n-th question at a place, as nobody's cost.
 
         ReplayError where another prompt is on record, or none. BudgetError where the recorded
         search ended, ContextError once where the recorded prompt may be the shorter one.
         """
-        del response_format
         known = self._said.get(key, [])
         if sample >= len(known):
             raise self._unsaid(key, known)
         call = known[sample]
-        differs = difference(json.loads(call.prompt), messages)
+        differs = difference(json.loads(call.prompt), question.messages)
         if differs is None:
             return _played(call)
-        repairing = any(m["role"] == "assistant" for m in messages)
+        repairing = any(m["role"] == "assistant" for m in question.messages)
         if not repairing and key not in self._shorter:
             self._shorter[key] = differs
             raise ContextError(differs)

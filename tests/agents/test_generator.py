@@ -197,12 +197,19 @@ class Model:
     replies: list[str | Exception | None]
     asked: list[Sequence[Message]] = field(default_factory=list)
     formats: list[object] = field(default_factory=list)
+    images: list[tuple[object, ...]] = field(default_factory=list)
 
     async def __call__(
-        self, role: str, messages: Sequence[Message], *, response_format: object = None
+        self,
+        role: str,
+        messages: Sequence[Message],
+        *,
+        response_format: object = None,
+        images: Sequence[object] = (),
     ) -> LlmCall:
         self.asked.append(messages)
         self.formats.append(response_format)
+        self.images.append(tuple(images))
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply

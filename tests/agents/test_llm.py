@@ -15,7 +15,8 @@ import pytest
 from agents.analyst import response_format
 from agents.budget import Budget
 from agents.endpoint import ensure_reachable
-from agents.llm import MAX_TOKENS, LlmClient, refuse_stolen
+from agents.images import Image
+from agents.llm import MAX_TOKENS, LlmClient, Question, refuse_stolen
 from agents.price import Price
 from agents.redaction import redact
 from data.errors import BudgetError, ContextError, ModelError
@@ -374,8 +375,10 @@ def test_a_stolen_litellm_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_prompt_hash_names_the_request() -> None:
-    """Model, room and messages count; a secret does not."""
+    """Model, room, messages and pictures count; a secret does not."""
     one = LlmClient(model="openai/a", api_base="http://h/v1")
-    assert one.prompt_hash(MESSAGES) == one.prompt_hash(list(MESSAGES))
-    assert one.prompt_hash(MESSAGES) != one.prompt_hash(MESSAGES[:1])
-    assert one.prompt_hash(MESSAGES) != LlmClient(model="openai/b").prompt_hash(MESSAGES)
+    whole, part = Question(messages=MESSAGES), Question(messages=MESSAGES[:1])
+    seen = Question(messages=MESSAGES, images=(Image(caption="c", png=b""),))
+    assert one.prompt_hash(whole) == one.prompt_hash(Question(messages=list(MESSAGES)))
+    assert len({one.prompt_hash(asked) for asked in (whole, part, seen)}) == 3
+    assert one.prompt_hash(whole) != LlmClient(model="openai/b").prompt_hash(whole)
