@@ -39,7 +39,7 @@ from tasks.limits import Limits, Meter, meter
 from tasks.machines import machine_for
 from tasks.placing import somewhere
 from tasks.record import record
-from tasks.replay import Replay, Script, kept_recording
+from tasks.replay import replay_of
 from tasks.served import PARALLEL
 from tasks.stages import stages_for
 
@@ -221,7 +221,7 @@ async def _ported(
 ) -> tuple[Iteration, ...]:
     """The whole history of the pair; machines and agents are reached only when a step is due."""
     ledger = Ledger(Path(campaign.runs))
-    replay = _replay(campaign, pair)
+    replay = replay_of(pair, ledger.root, campaign.crew.recording)
     if next_move(replay.seen(known) if replay else known, pair.settings) is None:
         return known
     campaign.meter.check()
@@ -243,14 +243,6 @@ async def _ported(
         return replay.ended(seen)
 
     return await somewhere(pair.device, Path(campaign.runs), ported)
-
-
-def _replay(campaign: Campaign, pair: Pair) -> Replay | None:
-    """What leads the pair along a recording; None for a campaign of its own."""
-    if campaign.crew.recording is None:
-        return None
-    recording = kept_recording(Path(campaign.runs), campaign.crew.recording)
-    return Replay(Script(recording, pair))
 
 
 def _told(iterate: Iterate, on_step: OnStep | None, taken: Meter) -> Iterate:

@@ -67,6 +67,8 @@ class Script:
         for said in recording.said:
             key = replace(said.key, run_id=pair.run_id)
             self._said.setdefault(key, []).append(said.call)
+        self._priced = any(s.call.price for s in recording.said)
+        """Whether dollars could end one lineage's search and leave room for another's."""
         self._shorter: dict[CallKey, str] = {}
         """How the whole prompt differed, where a shorter one may have been sent."""
 
@@ -105,6 +107,9 @@ class Script:
             return ReplayError(f"{self._place(key)}: asks again, but the recorded reply was {was}")
         if row is not None and row.candidate is None:
             return BudgetError(row.reason)
+        other = row is not None and row.move.lineage != key.lineage
+        if other and self._priced:
+            return BudgetError("the recorded money was spent for this lineage")
         if row is not None and row.move.mode is not Mode.CONFIRM:
             return ReplayError(f"{self._place(key)}: on record is {_told(row.move)}")
         if row is None and not self.ended:
@@ -181,6 +186,11 @@ class Replay:
                 f"{last.verdict} ({last.reason}); the recording has {len(self._script.rows)} steps"
             )
         return own
+
+
+def replay_of(pair: Pair, runs: Path, recording: str | None) -> Replay | None:
+    """What leads the pair along that recording of a ledger; None for a campaign of its own."""
+    return Replay(Script(kept_recording(runs, recording), pair)) if recording else None
 
 
 def _shown(stages: Stages, history: History) -> Stages:
