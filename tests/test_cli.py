@@ -71,6 +71,15 @@ MISUSE: dict[str, tuple[list[str], str]] = {
     "admit what is not known": (["admit", "sofmax"], "softmax"),
     "admit on an unknown device": (["admit", "softmax", "--device", "x"], "unknown device 'x'"),
     "no ledger": (["query", "FROM best", "--runs", "nowhere"], "no ledger in nowhere"),
+    "export without a ledger": (
+        ["export", "--device", "cpu", "out", "--runs", "nowhere"],
+        "no ledger in nowhere",
+    ),
+    "export of a kernel that nobody confirmed": (
+        ["export", "--device", "cpu", "out", "--runs", "ledger"],
+        "no confirmed kernel on 'cpu'",
+    ),
+    "a model that is not there": (["operators", "from-model", "m.py", "out"], "m.py does not"),
     "unknown question": (
         ["query", "worst"],
         "unknown query 'worst'; known: accepted, authors, best, ",
