@@ -37,7 +37,7 @@ lint: $(STAMP)  ## formatting, rules, types, direction of imports
 	$(VENV)/bin/lint-imports
 
 test: $(STAMP)  ## all tests that need no GPU, no other machine, no model; ARGS=OPTIONS of pytest
-	PYTHONHASHSEED=0 $(PYTHON) -m pytest -n 2 --dist loadfile -m 'not gpu and not net and not llm and not long' $(ARGS)
+	PYTHONHASHSEED=0 $(PYTHON) -m pytest -n 3 --dist loadfile -m 'not gpu and not net and not llm and not long' $(ARGS)
 
 mutation: $(STAMP)  ## the judge against planted bugs and honest variants; ONLY=PATTERN for some
 	$(PYTHON) -m tests.mutation --only '$(or $(ONLY),*)'

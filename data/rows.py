@@ -68,6 +68,10 @@ def timing_rows(iteration: Iteration, iteration_id: str) -> list[Row]:
     return [{n: _storable(v) for n, v in (shared | _timing(t)).items()} for t in timings]
 
 
+IN_RECORD = {"images"}
+"""Fields of a call without a column: few have them, and `record` holds them all."""
+
+
 def call_row(key: CallKey, sample: int, call: LlmCall) -> Row:
     """The row of `llm_calls` for the n-th call of a step and role."""
     record = to_json(call)
@@ -79,7 +83,7 @@ def call_row(key: CallKey, sample: int, call: LlmCall) -> Row:
         "record": record,
         "started_at": moment(call.started_at),
     }
-    plain = set(LlmCall.__slots__) - set(row)
+    plain = set(LlmCall.__slots__) - set(row) - IN_RECORD
     row |= {name: getattr(call, name) for name in plain}
     return _stored(LLM_CALLS, row)
 

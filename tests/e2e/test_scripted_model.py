@@ -118,6 +118,7 @@ def kforge(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long  # a minute; tests/tasks/test_replay.py has the rest
 def test_a_campaign_is_recorded_and_replayed_without_its_model(
     tmp_path: Path, warmed: Callable[[Path], Path]
 ) -> None:

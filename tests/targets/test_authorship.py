@@ -85,4 +85,4 @@ def test_the_build_phase_runs_as_nobody_else_does(rig: Rig) -> None:
     )
     result = built(rig, told)
     assert "False)" in result.detail, result.detail
-    assert "['LC_ALL', 'PATH', 'TMPDIR']" in result.detail
+    assert "['HOME', 'LC_ALL', 'PATH', 'TMPDIR']" in result.detail
