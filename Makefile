@@ -9,7 +9,7 @@ DEMO := mish softplus tanh_gelu_gate row_logsumexp fused_add_rms_norm layer_norm
 STEPS := 2
 RUNS := runs
 
-.PHONY: demo install toolchains lint test mutation check
+.PHONY: demo install toolchains lint test e2e mutation check
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)  ## port some operators on this processor: no key, no GPU
@@ -36,10 +36,16 @@ lint: $(STAMP)  ## formatting, rules, types, direction of imports
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+SIDE_BY_SIDE := PYTHONHASHSEED=0 $(PYTHON) -m pytest -n 3 --dist loadfile
+HERE := not gpu and not net and not llm and not long
+
 test: $(STAMP)  ## all tests that need no GPU, no other machine, no model; ARGS=OPTIONS of pytest
-	PYTHONHASHSEED=0 $(PYTHON) -m pytest -n 3 --dist loadfile -m 'not gpu and not net and not llm and not long' $(ARGS)
+	$(SIDE_BY_SIDE) -m '$(HERE) and not e2e' $(ARGS)
+
+e2e: $(STAMP)  ## whole campaigns, deployments and packages: some minutes more
+	$(SIDE_BY_SIDE) -m '$(HERE) and e2e' $(ARGS)
 
 mutation: $(STAMP)  ## the judge against planted bugs and honest variants; ONLY=PATTERN for some
 	$(PYTHON) -m tests.mutation --only '$(or $(ONLY),*)'
 
-check: lint test  ## all that CI runs
+check: lint test e2e  ## all that CI runs

@@ -18,7 +18,7 @@ from data import views
 from tasks import served
 from tests.flows.api import ask, until
 
-pytestmark = [pytest.mark.prefect, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.prefect, pytest.mark.e2e, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
