@@ -36,10 +36,9 @@ def place_of(iteration: Iteration) -> tuple[str, str, str]:
 
 def standing(root: Path, operator: str, devices: tuple[str, ...]) -> str:
     """How the steps of an operator ended on these devices, commonest first; empty without any."""
-    sql = "SELECT operator, device, verdict FROM stored.judged"
-    rows = [
-        str(r["verdict"])
-        for r in views.query(root, sql).to_pylist()
-        if r["operator"] == operator and r["device"] in devices
-    ]
-    return ", ".join(f"{verdict} ({n})" for verdict, n in Counter(rows).most_common())
+    sql = "SELECT operator, device, verdict, count(*) AS n FROM stored.judged GROUP BY ALL"
+    ended: Counter[str] = Counter()
+    for row in views.query(root, sql).to_pylist():
+        if row["operator"] == operator and row["device"] in devices:
+            ended[str(row["verdict"])] += row["n"]
+    return ", ".join(f"{verdict} ({n})" for verdict, n in ended.most_common())

@@ -15,22 +15,9 @@ from targets.machines import inventory, link
 from targets.machines.ssh import clean
 from tasks.asked import Asked, compose
 from tests.targets.machines.hosts import Host
+from tests.targets.machines.test_spool_campaign import ADD
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
-SOURCE = """
-import torch
-from torch import nn
-
-class Model(nn.Module):
-    def forward(self, x, y):
-        return torch.relu(x) + 2.0 * y
-
-def get_inputs():
-    return [torch.randn(512, 512), torch.randn(512, 512)]
-
-def get_init_inputs():
-    return []
-"""
 DEVICE = """
 [[device]]
 name = "pool"
@@ -51,7 +38,7 @@ def asked(
     for host in hosts[1:]:
         (host.root / "cache").mkdir(parents=True, exist_ok=True)
         warmed(host.root / "cache")
-    (tmp_path / "add_relu.py").write_text(SOURCE)
+    (tmp_path / "add_relu.py").write_text(ADD)
     pool = DEVICE.format(arch=inventory.device("cpu").arch)
     (tmp_path / "devices.toml").write_text("".join((*map(_machine, hosts[1:]), pool)))
     monkeypatch.chdir(tmp_path)
