@@ -1,15 +1,17 @@
-"""A/A control: a baseline against itself, on this machine's processor.
+"""A/A control: a baseline against itself, on this machine's processor or CUDA device.
 
-`python benchmarks/aa.py [OPERATOR...] [--times N] [--load N]` prints a line an operator: of N runs,
-how many intervals hold 1 (at least 85 %), how many claim FASTER (none), the median of the ratios
-(within 1 %) and the median half width. Exits with 1 when a bar fails. `--load` keeps that many
-processes busy meanwhile.
+`python -m benchmarks.aa [OPERATOR...] [--device cpu|cuda] [--times N] [--load N]` prints a line an
+operator: of N runs, how many intervals hold 1 (at least 85 %), how many claim FASTER (none), the
+median of the ratios (within 1 %) and the median half width. Exits with 1 when a bar fails. `--load`
+keeps that many processes busy meanwhile. A device's line also says what each form of the baseline
+took, and what the race measured of the chosen one.
 """
 
 import argparse
 import math
 import multiprocessing
 import os
+import platform
 import secrets
 import statistics
 import sys
@@ -17,13 +19,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from agents.loop import CONFIRM_PAIRS
 from data.operator import find
-from data.records import Contract, LibraryPolicy, MeasureJob, Operator, Timing
+from data.records import Contract, Device, LibraryPolicy, MeasureJob, Operator, Timing
 from data.verdict import FASTER_ABOVE
-from targets.machines.inventory import device
+from targets.remote.accelerator import kind_of_device
 from targets.remote.allowance import Allowance
 from targets.remote.baseline import Choice, choose
 from targets.remote.bench import EAGER, Bench
@@ -34,13 +37,20 @@ from targets.remote.zygote import Zygote
 OPERATORS = ("matmul", "relu", "row_sum")
 HELD, OFF = 0.85, 0.01
 JOB_S = 120.0
+DEVICES = {
+    "cpu": Device(name="cpu", target="cpu", vendor="cpu", arch=platform.machine()),
+    "cuda": Device(name="cuda", target="nvidia", vendor="nvidia", arch=""),
+}
 
 
-def bench_of(operator: Operator, zygote: Zygote, cache: Path) -> Bench:
+def bench_of(operator: Operator, device: Device, zygote: Zygote, cache: Path) -> Bench:
     """Its own reference as the candidate, judged like any other."""
+    loaded, kind = LoadedOperator(operator), kind_of_device(device)
+    kind.begin(reduced=False)
+    loaded.place = kind.place
     job = MeasureJob(
         operator=operator,
-        device=device("cpu", None),
+        device=device,
         contract=Contract(library=LibraryPolicy.ALLOWED),
         source=f"{operator.source}\n\nModelNew = Model\n",
         pairs=CONFIRM_PAIRS,
@@ -48,7 +58,8 @@ def bench_of(operator: Operator, zygote: Zygote, cache: Path) -> Bench:
     )
     return Bench(
         job=job,
-        loaded=LoadedOperator(operator),
+        loaded=loaded,
+        kind=kind,
         zygote=zygote,
         cache=cache,
         deadline=time.monotonic() + JOB_S,
@@ -58,14 +69,17 @@ def bench_of(operator: Operator, zygote: Zygote, cache: Path) -> Bench:
     )
 
 
-def timed(operator: Operator, zygote: Zygote, cache: Path) -> Timing:
+def timed(operator: Operator, device: Device, zygote: Zygote, cache: Path) -> Timing:
     """One confirmation of eager against eager."""
-    bench = bench_of(operator, zygote, cache)
+    bench = bench_of(operator, device, zygote, cache)
     shape = bench.loaded.official
-    choice = Choice(name=EAGER, times_us=choose(bench, shape).times_us)
-    timing = Race(bench, shape, choice).run(None)
+    try:
+        choice = Choice(name=EAGER, times_us=choose(bench, shape).times_us)
+        timing = Race(bench, shape, choice).run(None)
+    finally:
+        bench.close()
     assert timing is not None
-    return timing
+    return replace(timing, others_us=choice.times_us)
 
 
 def said(name: str, timings: list[Timing]) -> bool:
@@ -80,6 +94,10 @@ def said(name: str, timings: list[Timing]) -> bool:
         f"half width {100 * half:.1f} %  {'ok' if good else 'FAILED'}",
         flush=True,
     )
+    if timings[-1].others_us.keys() > {EAGER}:
+        forms = ", ".join(f"{n} {us:.1f} us" for n, us in timings[-1].others_us.items())
+        raced = statistics.median(t.baseline_us for t in timings)
+        print(f"{'':16} chosen by {forms}; eager raced at {raced:.1f} us", flush=True)
     return good
 
 
@@ -102,7 +120,7 @@ def _burn() -> None:
         pass
 
 
-def main(names: list[str], times: int, load: int) -> int:
+def main(names: list[str], device: Device, times: int, load: int) -> int:
     """0 when every operator keeps the bars."""
     good = True
     with tempfile.TemporaryDirectory() as folder, burning(load):
@@ -110,7 +128,7 @@ def main(names: list[str], times: int, load: int) -> int:
         try:
             for operator in find(names):
                 began, before = time.monotonic(), os.getloadavg()[0]
-                runs = [timed(operator, zygote, Path(folder)) for _ in range(times)]
+                runs = [timed(operator, device, zygote, Path(folder)) for _ in range(times)]
                 good &= said(operator.name, runs)
                 print(
                     f"{'':16} {(time.monotonic() - began) / times:.1f} s a run; "
@@ -125,7 +143,8 @@ def main(names: list[str], times: int, load: int) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("operators", nargs="*", default=[*OPERATORS])
+    parser.add_argument("--device", choices=sorted(DEVICES), default="cpu")
     parser.add_argument("--times", type=int, default=40)
     parser.add_argument("--load", type=int, default=0)
     asked = parser.parse_args()
-    sys.exit(main(asked.operators, asked.times, asked.load))
+    sys.exit(main(asked.operators, DEVICES[asked.device], asked.times, asked.load))
