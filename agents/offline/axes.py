@@ -14,6 +14,10 @@ class UncoveredError(Exception):
     """The library has no template for this; the message completes `the offline library ...`."""
 
 
+class UnknownError(UncoveredError):
+    """The family has no rule for one of the operator's calls; another family may have it."""
+
+
 class Axes:
     """Equivalence classes of axes with their extents at the traced size."""
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from agents.offline.axes import UncoveredError
+from agents.offline.axes import UncoveredError, UnknownError
+from agents.offline.direct import Direct
 from agents.offline.fused import Fused
 from agents.offline.matmul import Matmul
 from agents.offline.simt.dialect import DIALECTS
@@ -18,7 +19,7 @@ Family = Callable[[Sequence[Node]], Template]
 def families(language: str) -> tuple[Family, ...]:
     """What can be rendered in this language; UncoveredError for one that nothing is in."""
     if language == "cpp":
-        return (Fused, Matmul)
+        return (Fused, Matmul, Direct)
     dialect = DIALECTS.get(language)
     if dialect is None:
         raise UncoveredError(f"has no templates in {language}")
@@ -26,7 +27,7 @@ def families(language: str) -> tuple[Family, ...]:
 
 
 def find(graph: Sequence[Node], language: str = "cpp") -> Template:
-    """The first family that covers the operator; UncoveredError with the first one's reason."""
+    """The first family that covers the operator; UncoveredError with the reason of the nearest."""
     reasons: list[UncoveredError] = []
     for family in families(language):
         try:
@@ -36,4 +37,4 @@ def find(graph: Sequence[Node], language: str = "cpp") -> Template:
         except (LookupError, TypeError, ValueError) as reason:
             # A call in a form that no rule expects, such as a tensor in place of a number.
             reasons.append(UncoveredError(f"cannot read the traced graph ({reason!r})"))
-    raise reasons[0]
+    raise next((r for r in reasons if not isinstance(r, UnknownError)), reasons[0])

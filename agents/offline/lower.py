@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from agents.offline.axes import UncoveredError
+from agents.offline.axes import UncoveredError, UnknownError
 from agents.offline.elementwise import ELEMENTWISE
 from agents.offline.losses import LOSSES
 from agents.offline.lowering import Lowering
@@ -66,7 +66,7 @@ def _apply(state: Lowering, node: Node, rules: Mapping[str, Rule]) -> None:
     name = base_name(node)
     rule = rules.get(name)
     if rule is None:
-        raise UncoveredError(f"has no template for {'.'.join(node.op.split('.')[:2])}")
+        raise UnknownError(f"has no template for {'.'.join(node.op.split('.')[:2])}")
     in_place = node.op.split(".")[1].endswith("_") if node.op.startswith("aten.") else False
     result = rule(state, node, Arguments(state, node))
     state.values[node.name] = result

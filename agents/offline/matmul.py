@@ -1,9 +1,8 @@
 """The family of matrix products with an elementwise epilogue, packed and register-tiled."""
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 
-from agents.offline import address, prelude
+from agents.offline import address, tile
 from agents.offline import expressions as cpp
 from agents.offline.address import Lanes
 from agents.offline.module import module
@@ -29,7 +28,7 @@ class Matmul:
     def domains(self) -> Mapping[str, tuple[str, ...]]:
         return {
             "width": ("8", "16"),
-            "tile": ("4x2", "6x2", "8x2", "12x2", "6x4"),
+            "tile": tile.TILES,
             "block": ("48", "96", "192", "480"),
         }
 
@@ -62,20 +61,12 @@ class Matmul:
 
     def render(self, operator_source: str, parameters: Parameters) -> str:
         """The candidate under this schedule."""
-        rows, vectors = parameters["tile"].split("x")
-        text = (files("agents.offline") / "templates" / "matmul.hpp").read_text(encoding="utf-8")
-        for name, value in (
-            ("ROWS", rows), ("VECTORS", vectors), ("BLOCK", parameters["block"])
-        ):  # fmt: skip
-            text = text.replace(f"@{name}@", value)
         operands, numbers = self._whole.pointers, self._whole.numbers()
         arguments = [(f"const float* __restrict__ {name}", base) for name, base in operands]
         arguments += [(f"long {name}", value) for name, value in numbers.items()]
         arguments += cpp.parameters(self.nest)
         head = f'extern "C" void product({", ".join(d for d, _ in arguments)}) {{'
-        kernel = prelude.text(
-            "\n".join([text, head, *self._body(), "}", ""]), int(parameters["width"])
-        )
+        kernel = tile.kernel("matmul.hpp", [head, *self._body(), "}"], parameters)
         expressions = [e for _, e in arguments]
         return module(
             operator_source, kernel, call(self.nest.program, once("product", expressions))

@@ -1,5 +1,4 @@
-constexpr int MR = @ROWS@, NV = @VECTORS@;
-constexpr long NR = NV * W, MC = @BLOCK@;
+constexpr long MC = @BLOCK@;
 // Columns [j, j + NR) of b, one row of NR floats for each k; zeros behind the last column.
 static inline void pack(const float* b, long sk, long sn, long k, long left, float* to) {
   for (long p = 0; p < k; ++p, to += NR) {
@@ -18,28 +17,4 @@ static inline void pack_transposed(const float* b, long sn, long k, long left, f
       for (long q = p; q < end; ++q) to[q * NR + j] = j < left ? b[j * sn + q] : 0.0f;
     }
   }
-}
-template <int R, typename F>
-static inline __attribute__((always_inline)) void tile(
-    const float* a, long sm, long sk, const float* b, long k, F finish) {
-  V acc[R][NV];
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < NV; ++v) acc[r][v] = V{};
-  for (long p = 0; p < k; ++p, b += NR) {
-    V y[NV];
-#pragma GCC unroll 4
-    for (int v = 0; v < NV; ++v) y[v] = load(b + v * W);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const V x = splat(a[r * sm + p * sk]);
-#pragma GCC unroll 4
-      for (int v = 0; v < NV; ++v) acc[r][v] += x * y[v];
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < NV; ++v) finish(acc[r][v], r, v);
 }
