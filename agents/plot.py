@@ -1,4 +1,4 @@
-"""The roofline of an operator with its candidates, drawn for a model that can see.
+"""The roofline of an operator with its candidates, drawn for people and for models that can see.
 
 Everything in it is a number of the profile; the picture only shows how far from which roof a kernel
 is, and where the latest steps went.
@@ -7,6 +7,7 @@ is, and where the latest steps went.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from agents.canvas import BLACK, BLUE, GREY, PALE, RED, Canvas, Colour, Point, extent
 from agents.excerpt import brief_number
@@ -23,6 +24,18 @@ TITLE = 48
 BY_COUNT = "by counted bytes"
 LINE = 20
 """Pixels from one label to the next."""
+
+
+class Surface(Protocol):
+    """What can be drawn on: pixels for models, vectors for people."""
+
+    def line(
+        self, start: Point, end: Point, colour: Colour, *, width: float = 1.5, dashed: bool = False
+    ) -> None: ...
+    def dot(
+        self, centre: Point, radius: float, colour: Colour, *, hollow: bool = False
+    ) -> None: ...
+    def text(self, place: Point, words: str, colour: Colour = BLACK, *, scale: int = 2) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +87,33 @@ def roofline(request: Request) -> Image | None:
     profile, parent = request.profile, request.parent
     if profile is None or parent is None:
         return None
-    bandwidth, peak = profile.value("peak_gb_s"), profile.value("peak_gflop_s")
-    this = _mark(profile, f"this, step {parent.move.step}", RED, hollow=False)
-    if not bandwidth or not peak or this is None:
+    canvas = Canvas(WIDTH, HEIGHT)
+    if not draw(canvas, replace(parent, profile=profile), request.history):
         return None
+    return Image(caption="roofline", png=canvas.png())
+
+
+def draw(canvas: Surface, shown: Iteration, history: Sequence[Iteration]) -> bool:
+    """Draws a step among earlier ones; False, and nothing, where its profile lacks a number."""
+    profile = shown.profile
+    if profile is None:
+        return False
+    bandwidth, peak = profile.value("peak_gb_s"), profile.value("peak_gflop_s")
+    this = _mark(profile, f"this, step {shown.move.step}", RED, hollow=False)
+    if not bandwidth or not peak or this is None:
+        return False
     roof = _Roof(bandwidth=bandwidth, peak=peak)
     times = roof.over(this.intensity) / this.rate
-    this = replace(this, more=f"{times:.2g}x below its roof")
-    marks = (*_earlier(request, parent), *_counted(profile, this), this)
-    canvas, scene = Canvas(WIDTH, HEIGHT), _scene(roof, marks)
-    title = f"Roofline of {request.pair.operator.name} on {request.pair.device.name}"
+    above = f"{1 / times:.2g}x above its roof: one of the two was measured under load"
+    this = replace(this, more=f"{times:.2g}x below its roof" if times >= 1 else above)
+    marks = (*_earlier(history, shown), *_counted(profile, this), this)
+    _draw(canvas, roof, marks, f"Roofline of {shown.operator.name} on {shown.device.name}")
+    return True
+
+
+def _draw(canvas: Surface, roof: _Roof, marks: Sequence[_Mark], title: str) -> None:
+    """The whole picture; the last mark is the one that it is about."""
+    scene, this = _scene(roof, marks), marks[-1]
     canvas.text((LEFT, 14), title[:TITLE], scale=3)
     _axes(canvas, scene)
     _roofs(canvas, scene, roof)
@@ -92,7 +122,6 @@ def roofline(request: Request) -> Image | None:
     _labels(canvas, scene, marks)
     for mark in marks:
         canvas.dot(scene.at(mark.intensity, mark.rate), 8, mark.colour, hollow=mark.hollow)
-    return Image(caption="roofline", png=canvas.png())
 
 
 def _mark(profile: Profile, label: str, colour: Colour, *, hollow: bool) -> _Mark | None:
@@ -104,9 +133,9 @@ def _mark(profile: Profile, label: str, colour: Colour, *, hollow: bool) -> _Mar
     return _Mark(label=label, intensity=intensity, rate=rate, colour=colour, hollow=hollow)
 
 
-def _earlier(request: Request, parent: Iteration) -> Iterator[_Mark]:
+def _earlier(history: Sequence[Iteration], shown: Iteration) -> Iterator[_Mark]:
     """The latest other steps that were right and timed."""
-    others = [i for i in request.history if i.profile and i.candidate_id != parent.candidate_id]
+    others = [i for i in history if i.profile and i.candidate_id != shown.candidate_id]
     for row in others[-EARLIER:]:
         assert row.profile is not None
         mark = _mark(row.profile, f"step {row.move.step}", BLUE, hollow=True)
@@ -132,13 +161,13 @@ def _scene(roof: _Roof, marks: Sequence[_Mark]) -> _Scene:
     )
 
 
-def _axes(canvas: Canvas, scene: _Scene) -> None:
-    for value in _powers(scene.low[0], scene.high[0]):
+def _axes(canvas: Surface, scene: _Scene) -> None:
+    for value in powers(scene.low[0], scene.high[0]):
         x, _ = scene.at(value, scene.low[1])
         canvas.line((x, TOP), (x, BOTTOM), PALE, width=1.0)
         words = f"{value:g}"
         canvas.text((x - extent(words) / 2, BOTTOM + 8), words)
-    for value in _powers(scene.low[1], scene.high[1]):
+    for value in powers(scene.low[1], scene.high[1]):
         _, y = scene.at(scene.low[0], value)
         canvas.line((LEFT, y), (RIGHT, y), PALE, width=1.0)
         words = f"{value:g}"
@@ -150,13 +179,13 @@ def _axes(canvas: Canvas, scene: _Scene) -> None:
     canvas.text((LEFT + 8, TOP - 22), "GFLOP/s, both axes logarithmic", GREY)
 
 
-def _powers(low: float, high: float) -> Iterator[float]:
+def powers(low: float, high: float) -> Iterator[float]:
     """Powers of ten between the two."""
     for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1):
         yield 10.0**power
 
 
-def _roofs(canvas: Canvas, scene: _Scene, roof: _Roof) -> None:
+def _roofs(canvas: Surface, scene: _Scene, roof: _Roof) -> None:
     """The slope of the memory and the level of the arithmetic, with their figures."""
     ridge = scene.at(roof.peak / roof.bandwidth, roof.peak)
     start = max(scene.low[0], scene.low[1] / roof.bandwidth)
@@ -169,11 +198,13 @@ def _roofs(canvas: Canvas, scene: _Scene, roof: _Roof) -> None:
     words = f"memory roof {brief_number(roof.bandwidth)} GB/s"
     middle = (foot[0] + ridge[0]) / 2, (foot[1] + ridge[1]) / 2
     beside = middle[0] - LEFT > extent(words) + 24
-    place = (middle[0] - extent(words) - 16, middle[1] - 20) if beside else (foot[0] + 30, foot[1])
+    place = (
+        (middle[0] - extent(words) - 16, middle[1] - 20) if beside else (foot[0] + 30, BOTTOM - 24)
+    )
     canvas.text(place, words)
 
 
-def _labels(canvas: Canvas, scene: _Scene, marks: Sequence[_Mark]) -> None:
+def _labels(canvas: Surface, scene: _Scene, marks: Sequence[_Mark]) -> None:
     """Names and rates beside the marks, moved down where they would lie on each other."""
     free = float(TOP)
     for mark in sorted(marks, key=lambda m: -m.rate):

@@ -21,7 +21,7 @@ INTERRUPTED = 130
 CLIENT = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",  # the UI has the logs, stderr progress
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
-    "PREFECT_LOGGING_EXTRA_LOGGERS": "flows,tasks,agents,targets,data",
+    "PREFECT_LOGGING_EXTRA_LOGGERS": "flows,tasks,agents,targets,data,kforge",
     "PREFECT_CLIENT_MAX_RETRIES": "20",  # SQLite answers 503 when locked (PREFECT.md, section 2)
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",

@@ -13,12 +13,13 @@ from prefect.artifacts import (
     aupdate_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
+from prefect.logging import get_run_logger
 
 import agents.loop
 from agents.loop import History, Iterate, Stages
 from data.records import Admission, Iteration, Move, Pair
 from flows.heard import told
-from tasks import pages
+from tasks import pages, pictures
 from tasks.campaign import PairResult, campaign_file, read_campaign, run_pair
 from tasks.progress import listener
 from tasks.slots import slot
@@ -65,7 +66,10 @@ def _in_tasks(bar: UUID | None) -> Iterate:
         subject: Pair, admission: Admission, stages: Stages, move: Move, history: History
     ) -> Iteration | None:
         async def work() -> Iteration | None:
-            return await agents.loop.step(subject, admission, stages, move, history)
+            done = await agents.loop.step(subject, admission, stages, move, history)
+            if done is not None:
+                get_run_logger().info(pages.step_log(done))
+            return done
 
         run_name = f"{move.step} {move.mode} {move.lineage}".strip()
         iteration = await step.with_options(task_run_name=run_name)(work)
@@ -105,3 +109,5 @@ async def _publish(name: str, bar: UUID | None, rows: list[Iteration], result: P
     best = pages.best(rows)
     if best is not None:
         await told(acreate_markdown_artifact(pages.best_page(best), f"best-{key}", title))
+    if bar is not None and (drawn := pictures.page(rows)):
+        await told(acreate_markdown_artifact(drawn, f"pictures-{key}", title))

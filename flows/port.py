@@ -1,5 +1,6 @@
 """A campaign as a Prefect flow: one subflow a pair, some at a time."""
 
+import logging
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from flows.pair import pair
 from tasks import pages
 from tasks.campaign import Campaign, PairResult, campaign_file, read_campaign
 from tasks.running import run_all
+from tasks.terminal import MACHINES
 
 MOST_STARTS = 10
 """Of one run, by the automation `kforge-crashed`."""
@@ -57,6 +59,7 @@ async def ported(campaign: Campaign) -> list[PairResult]:
         return result
 
     _give_up_at(MOST_STARTS)
+    MACHINES.setLevel(logging.INFO)  # who holds a device, what was restarted: for the run's page
     try:
         return list(await run_all(campaign, one))
     finally:

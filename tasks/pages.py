@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # the story of a pair is told without agents and machines
 
 PAGE_BYTES = 400_000
 """An artifact's event is refused at 1.5 MB; PREFECT.md advises to stay below 500 KB."""
+LOG = 4000
+"""Characters of a failed step's log: its end."""
 
 Row = dict[str, str | int | None]
 
@@ -79,12 +81,25 @@ def _step_row(iteration: Iteration) -> Row:
         "lineage": iteration.move.lineage,
         "verdict": iteration.verdict.value,
         "speed-up": speed(iteration),
-        "techniques added": ", ".join(iteration.techniques_added),
-        "reason": clean(iteration.reason),
-        "advice": clean(iteration.advice.change) if iteration.advice else "",
-        "baseline": iteration.baseline,
+        "baseline": iteration.baseline or "-",
         "time": ", ".join(f"{t.shape} {t.candidate_us:.1f} us" for t in times),
+        "techniques added": ", ".join(iteration.techniques_added),
+        "advice": clean(iteration.advice.change) if iteration.advice else "",
+        "reason": clean(iteration.reason),
     }
+
+
+def step_log(iteration: Iteration) -> str:
+    """What a step came to, in a line; below it what compiler or run said where it went wrong."""
+    build, run = iteration.build, iteration.run
+    said = [f"{iteration.verdict.value} {speed(iteration)}".removesuffix(" -")]
+    said += [iteration.reason] if not iteration.right else []
+    said += [f"adds {', '.join(iteration.techniques_added)}"] if iteration.techniques_added else []
+    said += [f"built in {build.seconds:.1f} s"] if build else []
+    said += [f"judged in {run.seconds:.1f} s, sandbox {run.isolation}"] if run else []
+    log = (run.log if run else "") or (build.log if build else "")
+    lines = ["; ".join(said), *([log[-LOG:]] if log and not iteration.right else [])]
+    return clean("\n".join(lines))
 
 
 def best_page(iteration: Iteration) -> str:
@@ -94,15 +109,42 @@ def best_page(iteration: Iteration) -> str:
         half = PAGE_BYTES // 2
         cut = len(source) - 2 * half
         source = f"{source[:half]}\n# ... {cut} characters cut ...\n{source[-half:]}"
-    state = "confirmed" if iteration.move.mode is Mode.CONFIRM else "not confirmed yet"
     fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", source)), default=2))
     return clean(
         f"# {iteration.operator.name} on {iteration.device.name}\n\n"
-        f"**{iteration.verdict.value}** ({state}): {speed(iteration)} over"
-        f" {iteration.baseline or 'nothing (not timed)'}, contract {iteration.contract},"
-        f" candidate `{iteration.candidate_id}` of step {iteration.move.step}\n\n"
-        f"{iteration.reason}\n\n{fence}python\n{source}\n{fence}\n"
+        f"**{iteration.verdict.value}**: {iteration.reason}\n\n"
+        f"{_facts(iteration)}\n\n{_times(iteration)}"
+        f"{fence}python\n{source}\n{fence}\n"
     )
+
+
+def _facts(iteration: Iteration) -> str:
+    """A table for people: what was measured, against what, and whose kernel it is."""
+    made = iteration.candidate
+    state = "confirmed" if iteration.move.mode is Mode.CONFIRM else "not confirmed yet"
+    author = " ".join(filter(None, (made.agent_kind, made.agent_name, made.model))) if made else "-"
+    rows = (
+        ("speed-up", f"{speed(iteration)}, {state}"),
+        ("---", "---"),
+        ("baseline", iteration.baseline or "none: not timed"),
+        ("contract", str(iteration.contract)),
+        ("candidate", f"`{iteration.candidate_id}`, step {iteration.move.step}, {author}"),
+        ("techniques", ", ".join(made.techniques if made else ()) or "-"),
+        ("to look at it", f"`kforge show {iteration.operator.name}@{iteration.device.name}`"),
+    )
+    return "\n".join(f"| {name} | {text} |" for name, text in rows)
+
+
+def _times(iteration: Iteration) -> str:
+    """A table of the sizes; empty where nothing was timed."""
+    timings = iteration.run.timings if iteration.run else ()
+    rows = [
+        f"| {t.shape} | {t.candidate_us:.1f} us | {t.baseline_us:.1f} us"
+        f" | {interval(t.ratio, t.low, t.high)} | {f'{t.floor_us:.1f} us' if t.floor_us else '-'} |"
+        for t in timings
+    ]
+    head = "| size | kernel | baseline | ratio | roofline floor |\n|---|---|---|---|---|\n"
+    return head + "\n".join(rows) + "\n\n" if rows else ""
 
 
 def title(operators: Sequence[str], devices: Sequence[str], epoch: str) -> str:

@@ -14,16 +14,20 @@ ROOT = Path(__file__).parents[2]
 
 def in_prefect(code: str, home: Path) -> str:
     """What `code` prints in a process of its own: importing Prefect here would colour the tests."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     done = subprocess.run(
         [sys.executable, "-c", code],
         check=True,
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**kept, "PREFECT_HOME": str(home)},
+        env={**plain(), "PREFECT_HOME": str(home)},
     )
     return done.stdout
+
+
+def plain() -> dict[str, str]:
+    """The environment without settings of Prefect: it is asked what the files say."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
 
 
 def deployments() -> list[dict[str, Any]]:
@@ -63,7 +67,7 @@ def test_every_setting_is_known_to_prefect(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "PREFECT_HOME": str(tmp_path), "COLUMNS": "300"},
+        env={**plain(), "PREFECT_HOME": str(tmp_path), "COLUMNS": "300"},
     ).stdout
     known = {line.split("=")[0] for line in shown.splitlines() if "(from prefect.toml)" in line}
     assert known == set(names(tomllib.loads((ROOT / "prefect.toml").read_text())))

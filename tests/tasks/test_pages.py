@@ -3,7 +3,8 @@
 import re
 from dataclasses import replace
 
-from data.records import Candidate
+from data.records import BuildResult, Candidate
+from data.verdict import Verdict
 from tasks import pages
 from tests.data.samples import confirmed, plain
 
@@ -49,3 +50,23 @@ def test_progress_ends_only_with_the_pair() -> None:
     history = [plain(i) for i in range(20)]
     assert pages.progress(history[:1], 8) < pages.progress(history[:4], 8)
     assert pages.progress(history, 8) < 100
+
+
+def test_the_best_kernels_page_names_what_it_was_measured_against() -> None:
+    """A speed-up without baseline, sizes and contract is no number."""
+    page = pages.best_page(confirmed(3, 1.5))
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert "| speed-up | 1.50x [1.47, 1.53], confirmed |" in rows
+    assert "| baseline | eager |" in rows
+    assert any(row.startswith("| full | 100.0 us | 150.0 us | 1.50x") for row in rows)
+
+
+def test_a_failed_step_says_what_the_compiler_said() -> None:
+    """The log's end is in the run's log, whatever machine it was compiled on."""
+    log = "head\n" + "x" * 10_000 + "\nk.cpp:3: error: no such thing"
+    build = BuildResult(ok=False, route="launcher", log=log, seconds=1.25)
+    said = pages.step_log(plain(0, verdict=Verdict.BUILD_FAILED, reason="k.cpp:3", build=build))
+    assert said.startswith("BUILD_FAILED; k.cpp:3; built in 1.2 s\n")
+    assert said.endswith("error: no such thing")
+    assert len(said) < 5000
+    assert "\n" not in pages.step_log(confirmed(3, 1.5))
