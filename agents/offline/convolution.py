@@ -4,43 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.offline.axes import UncoveredError
+from agents.offline.lookups import sizes
 from agents.offline.lower import lower
 from agents.offline.lowering import Lowering, as_float
 from agents.offline.nest import Group, Nest, Place, plan
 from agents.offline.program import Value
 from agents.offline.reshapes import renamed
-from agents.offline.rule import Arguments, ints
+from agents.offline.rule import Arguments
+from agents.offline.window import Window
 from data.records import Node
 
 RANK = 3
 """Spatial axes of the kernels; a convolution of fewer has outer ones of length 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """How an output's window lies along one spatial axis."""
-
-    stride: int = 1
-    padding: int = 0
-    dilation: int = 1
-    output_padding: int = 0
-    transposed: bool = False
-
-    def outputs(self, extent: int, taps: int) -> int:
-        """The length of the output."""
-        reach = self.dilation * (taps - 1)
-        if self.transposed:
-            left = (extent - 1) * self.stride - 2 * self.padding
-            return left + reach + self.output_padding + 1
-        return (extent + 2 * self.padding - reach - 1) // self.stride + 1
-
-    def size(self, extent: str, taps: str) -> str:
-        """The same of Python expressions."""
-        reach = f"{self.dilation} * ({taps} - 1)"
-        if self.transposed:
-            left = f"({extent} - 1) * {self.stride} - {2 * self.padding}"
-            return f"({left} + {reach} + {self.output_padding + 1})"
-        return f"(({extent} + {2 * self.padding} - {reach} - 1) // {self.stride} + 1)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +71,8 @@ class ConvolutionNest:
         x, weight = _whole(a.tensor(0)), _whole(a.tensor(1, "weight"))
         rank = len(weight.dims) - 2
         a.refuse(not 1 <= rank <= RANK or len(x.dims) != rank + 2, "these ranks")
-        windows, groups = _windows(a, rank)
+        taps = [state.axes.extent(dim) for dim in weight.dims[2:]]
+        windows, groups = _windows(a, taps)
         result = self._result(state, (x, weight), windows, groups)
         self._found.append(
             Convolution(x=x, weight=weight, windows=windows, groups=groups, result=result)
@@ -125,9 +101,9 @@ class ConvolutionNest:
                 channels = (state.axes.new(made, f"{weight.tensor.name}.shape[1] * {groups}"),)
         dims = [x.dims[0], channels]
         for k, window in enumerate(windows, start=2):
-            extent, taps = (state.axes.extent(v.dims[k]) for v in operands)
+            extent = state.axes.extent(x.dims[k])
             expr = window.size(f"{x.tensor.name}.shape[{k}]", f"{weight.tensor.name}.shape[{k}]")
-            made = window.outputs(extent, taps)
+            made = window.outputs(extent)
             dims.append(() if made == 1 else (state.axes.new(made, expr),))
         return Value(op="product", dims=tuple(dims))
 
@@ -236,7 +212,7 @@ def _whole(value: Value) -> Value:
     return value
 
 
-def _windows(a: Arguments, rank: int) -> tuple[tuple[Window, ...], int]:
+def _windows(a: Arguments, taps: Sequence[int]) -> tuple[tuple[Window, ...], int]:
     """The windows of the spatial axes, and the number of groups."""
     name = a.op.split(".")[1]
     if name == "convolution":
@@ -246,7 +222,7 @@ def _windows(a: Arguments, rank: int) -> tuple[tuple[Window, ...], int]:
         transposed = "transpose" in name
         places = (3, 4, 7, 5, 6) if transposed else (3, 4, 5, 99, 6)
     stride, padding, dilation, output = (
-        _each(a, (place, word), rank, default)
+        _each(a, (place, word), len(taps), default)
         for place, word, default in zip(
             places,
             ("stride", "padding", "dilation", "output_padding"),
@@ -255,8 +231,8 @@ def _windows(a: Arguments, rank: int) -> tuple[tuple[Window, ...], int]:
         )
     )
     windows = tuple(
-        Window(stride=s, padding=p, dilation=d, output_padding=o, transposed=transposed)
-        for s, p, d, o in zip(stride, padding, dilation, output, strict=True)
+        Window(taps=t, stride=s, padding=p, dilation=d, output_padding=o, transposed=transposed)
+        for t, s, p, d, o in zip(taps, stride, padding, dilation, output, strict=True)
     )
     return windows, int(a.plain(places[4], "groups", 1))
 
@@ -264,8 +240,7 @@ def _windows(a: Arguments, rank: int) -> tuple[tuple[Window, ...], int]:
 def _each(a: Arguments, where: tuple[int, str], rank: int, default: int) -> tuple[int, ...]:
     value = a.plain(*where, default)
     a.refuse(isinstance(value, str), "padding by name")
-    listed = (value,) * rank if isinstance(value, int) else ints(value)
-    return listed * rank if len(listed) == 1 else listed
+    return sizes(value, rank)
 
 
 CONVOLUTIONS = (

@@ -130,6 +130,12 @@ def _cast(state: Lowering, node: Node, a: Arguments) -> Value:
     return as_float(x)
 
 
+def _remainder(state: Lowering, _: Node, a: Arguments) -> Value:
+    """With the sign of the divisor."""
+    quotient = state.map("floor_v({0} / {1})", a.tensor(0), a.tensor(1), need="round")
+    return state.sub(a.tensor(0), state.mul(quotient, a.tensor(1)))
+
+
 def _addcmul(state: Lowering, _: Node, a: Arguments) -> Value:
     product = state.mul(a.tensor(1), a.tensor(2))
     return state.add(a.tensor(0), state.mul(product, scalar(a.plain(3, "value", 1))))
@@ -172,6 +178,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "_to_copy": _cast,
     "type_as": _cast,
     "addcmul": _addcmul,
+    "remainder": _remainder,
     "lerp": _lerp,
     "zeros_like": _like,
     "ones_like": _like,

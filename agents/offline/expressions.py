@@ -5,7 +5,7 @@ from agents.offline.address import Lanes
 from agents.offline.axes import UncoveredError
 from agents.offline.nest import Nest, Place
 from agents.offline.passes import along
-from agents.offline.program import Value
+from agents.offline.program import Tensor, Value
 
 START = {"sum": "0.0f", "prod": "1.0f", "max": "-HUGE_VALF", "min": "HUGE_VALF"}
 STEP = {"sum": "{0} + {1}", "prod": "{0} * {1}", "max": "vmax({0}, {1})", "min": "vmin({0}, {1})"}
@@ -36,7 +36,8 @@ class Expressions:
         if value.op == "const":
             return f"splat({value.text})" if value.text[-1] in "fFN" else f"splat_i({value.text})"
         if value.op == "count":
-            return f"splat((float)({self._count(value)}))"
+            whole = f"splat_i((int32_t)({self._count(value)}))"
+            return whole if value.kind == "i" else f"splat((float)({self._count(value)}))"
         if value.op == "iota":
             return self._iota(value)
         return value.text.format(*(self.ref(a, index) for a in value.args))
@@ -103,12 +104,24 @@ def numbers(nest: Nest) -> dict[str, str]:
             name = address.stride(place, group)
             if name not in (None, "1"):
                 found[name] = place.strides[group.leaves[-1]][0]
+    for value in nest.values:
+        if value.op == "map" and value.tensor is not None:
+            found |= _reach(value.tensor)
     for group in nest.groups:
         found[group.name] = group.size
     axes = nest.program.axes
     for value in nest.values:
         for leaf in axes.leaves(value.over) if value.op == "count" else ():
             found[f"m{leaf}"] = axes.size((leaf,))
+    return found
+
+
+def _reach(tensor: Tensor) -> dict[str, str]:
+    """Strides of a tensor that is read at computed places, and its length in memory."""
+    name = tensor.name
+    found = {f"d_{name}_{k}": f"{name}.stride({k})" for k in range(len(tensor.axes))}
+    steps = f"(n - 1) * s for n, s in zip({name}.shape, {name}.stride())"
+    found[f"e_{name}"] = f"sum({steps}) + 1 if {name}.numel() else 0"
     return found
 
 

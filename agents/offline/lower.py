@@ -4,15 +4,19 @@ from collections.abc import Mapping, Sequence
 
 from agents.offline.axes import UncoveredError, UnknownError
 from agents.offline.elementwise import ELEMENTWISE
+from agents.offline.lookups import LOOKUPS
 from agents.offline.losses import LOSSES
 from agents.offline.lowering import Lowering
 from agents.offline.program import Program, Value
 from agents.offline.reductions import REDUCTIONS
 from agents.offline.reshapes import RESHAPES
 from agents.offline.rule import Arguments, Rule
+from agents.offline.windows import WINDOWS
 from data.records import Node
 
-RULES: dict[str, Rule] = {**ELEMENTWISE, **REDUCTIONS, **RESHAPES, **LOSSES}
+RULES: dict[str, Rule] = {
+    **ELEMENTWISE, **REDUCTIONS, **RESHAPES, **LOSSES, **LOOKUPS, **WINDOWS
+}  # fmt: skip
 
 
 def lower(graph: Sequence[Node], further: Mapping[str, Rule] | None = None) -> Program:

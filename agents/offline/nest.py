@@ -82,7 +82,9 @@ def plan(program: Program, *, apart: frozenset[int] = frozenset()) -> Nest:
     outputs = _in_stages(program, over) if over else program.outputs
     staged = replace(program, outputs=outputs)
     values = staged.values()
-    places = {id(v): _load(axes, v) for v in values if v.op == "load"}
+    # A tensor that is read at computed places too has the strides of its load.
+    places = {id(v): _elsewhere(v) for v in values if v.op == "map" and v.tensor}
+    places |= {id(v): _load(axes, v) for v in values if v.op == "load"}
     stores = tuple(
         _store(axes, v, k, d) for k, (v, d) in enumerate(zip(outputs, program.dtypes, strict=True))
     )
@@ -93,7 +95,7 @@ def plan(program: Program, *, apart: frozenset[int] = frozenset()) -> Nest:
         places=(*places.values(), *stores),
         apart=(*alone, *([apart] if apart else [])),
     )
-    groups = joining.groups(_order(axes, values, outputs))
+    groups = joining.groups(_order(axes, values, outputs, over))
     mode = "map" if not over else ("row" if groups[-1].reduced else "column")
     return Nest(
         mode=mode, program=staged, values=values, outputs=outputs, groups=groups,
@@ -148,6 +150,13 @@ def _load(axes: Axes, value: Value) -> Place:
     return Place(variable=tensor.name, base=tensor.base, dtype=tensor.dtype, strides=strides)
 
 
+def _elsewhere(value: Value) -> Place:
+    """Of a tensor that is read at computed places: no axis walks it."""
+    tensor = value.tensor
+    assert tensor is not None
+    return Place(variable=tensor.name, base=tensor.base, dtype=tensor.dtype, strides={})
+
+
 def _store(axes: Axes, value: Value, number: int, dtype: str) -> Place:
     name, strides, step, expr = f"y{number}", {}, 1, "1"
     for leaf in reversed(axes.leaves(value.axes)):
@@ -157,8 +166,13 @@ def _store(axes: Axes, value: Value, number: int, dtype: str) -> Place:
     return Place(variable=name, base=name, dtype=dtype, strides=strides, written=True)
 
 
-def _order(axes: Axes, values: Sequence[Value], outputs: Sequence[Value]) -> Dim:
-    """All axes, outermost first, as the tensor that has most of them is laid out."""
+def _order(
+    axes: Axes, values: Sequence[Value], outputs: Sequence[Value], over: frozenset[int]
+) -> Dim:
+    """All axes, outermost first, as the tensor that has most of them is laid out.
+
+    Reduced axes of a window, which no tensor has, are outside of the results'.
+    """
     known = [axes.leaves(v.axes) for v in values if v.op == "load"]
     known += [axes.leaves(v.axes) for v in outputs]
     every = {leaf for v in values for leaf in axes.leaves(v.axes)}
@@ -167,7 +181,12 @@ def _order(axes: Axes, values: Sequence[Value], outputs: Sequence[Value]) -> Dim
         if v.op == "load" and v.tensor and set(axes.leaves(v.axes)) == set(order):
             order = axes.leaves(a for dim in v.tensor.axes for a in dim)
             break
-    if every - set(order):
+    missing = every - set(order)
+    if missing:
+        order = max((axes.leaves(v.axes) for v in outputs), key=len, default=())
+        missing = every - set(order)
+        order = (*sorted(missing), *order)
+    if missing - over:
         raise UncoveredError("has no template for axes that no single tensor has")
     return order
 

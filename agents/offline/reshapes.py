@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from agents.offline.axes import Dim, UncoveredError
+from agents.offline.axes import Dim
+from agents.offline.lookups import one, part
 from agents.offline.lowering import Lowering
 from agents.offline.program import Value
 from agents.offline.rule import Arguments, Rule, ints
@@ -74,11 +75,11 @@ def _slice(state: Lowering, node: Node, a: Arguments) -> Value:
     extent = state.axes.extent(x.dims[dim])
     if start == 0 and end >= extent and step == 1:
         return x
-    if x.tensor is None:
-        raise UncoveredError("has no template for a slice of a computed value")
+    if not _plain(x):
+        return part(state, x, dim, (start % extent, step, node.shape[dim]))
     last = "" if end >= extent else str(end)
     index = ", ".join([":"] * dim + [f"{start}:{last}:{step}"])
-    strides = list(x.tensor.strides)
+    strides = list(_strides(x))
     strides[dim] *= step
     return state.view(x, f"[{index}]", node, strides)
 
@@ -86,9 +87,10 @@ def _slice(state: Lowering, node: Node, a: Arguments) -> Value:
 def _select(state: Lowering, node: Node, a: Arguments) -> Value:
     x = a.tensor(0)
     dim = int(a.plain(1, "dim")) % len(x.dims)
-    if x.tensor is None:
-        raise UncoveredError("has no template for one index of a computed value")
-    strides = [s for d, s in enumerate(x.tensor.strides) if d != dim]
+    if not _plain(x):
+        index = int(a.plain(2, "index")) % state.axes.extent(x.dims[dim])
+        return one(state, x, dim, index)
+    strides = [s for d, s in enumerate(_strides(x)) if d != dim]
     return state.view(x, f".select({dim}, {a.plain(2, 'index')})", node, strides)
 
 
@@ -99,11 +101,35 @@ def _chunk(state: Lowering, node: Node, a: Arguments) -> tuple[Value, ...]:
     a.refuse(extent % parts, "parts of different lengths")
     shape = [state.axes.extent(d) for d in x.dims]
     shape[dim] //= parts
-    if x.tensor is None:
-        raise UncoveredError("has no template for a part of a computed value")
-    part = Node(name="", op=node.op, shape=tuple(shape))
-    strides = x.tensor.strides
-    return tuple(state.view(x, f".chunk({parts}, {dim})[{k}]", part, strides) for k in range(parts))
+    if not _plain(x):
+        size = shape[dim]
+        return tuple(part(state, x, dim, (k * size, 1, size)) for k in range(parts))
+    share = Node(name="", op=node.op, shape=tuple(shape))
+    strides = _strides(x)
+    return tuple(
+        state.view(x, f".chunk({parts}, {dim})[{k}]", share, strides) for k in range(parts)
+    )
+
+
+def _plain(value: Value) -> bool:
+    """Whether the value is a tensor as it lies, of which PyTorch makes a view."""
+    return value.op == "load" and value.tensor is not None and value.dims == value.tensor.axes
+
+
+def _strides(value: Value) -> tuple[int, ...]:
+    assert value.tensor is not None
+    return value.tensor.strides
+
+
+def _parts(state: Lowering, _: Node, a: Arguments) -> tuple[Value, ...]:
+    """Parts of different lengths."""
+    x, lengths = a.tensor(0), ints(a.plain(1, "split_sizes"))
+    dim = int(a.plain(2, "dim", 0)) % len(x.dims)
+    starts = [sum(lengths[:k]) for k in range(len(lengths))]
+    return tuple(
+        part(state, x, dim, (start, 1, length))
+        for start, length in zip(starts, lengths, strict=True)
+    )
 
 
 def _split(state: Lowering, node: Node, a: Arguments) -> tuple[Value, ...]:
@@ -150,6 +176,7 @@ RESHAPES: dict[str, Rule] = {
     "select": _select,
     "chunk": _chunk,
     "split": _split,
+    "split_with_sizes": _parts,
     "getitem": _item,
     "broadcast_tensors": _together,
     "glu": _glu,

@@ -31,10 +31,12 @@ class Scalars:
             return value.text
         if value.op == "count":
             leaves = self.nest.program.axes.leaves(value.over)
-            return f"((float)({' * '.join(f'm{leaf}' for leaf in leaves) or '1'}))"
+            kind = "int" if value.kind == "i" else "float"
+            return f"(({kind})({' * '.join(f'm{leaf}' for leaf in leaves) or '1'}))"
         if value.op == "iota":
             return f"((int){self._position(value)})"
         text = value.text.replace("__builtin_convertvector({0}, V)", "((float){0})")
+        text = text.replace("__builtin_convertvector({0}, I)", "((int){0})")
         return text.replace("(~{0})", "(!{0})").format(*(self.ref(a) for a in value.args))
 
     def load(self, value: Value) -> str:

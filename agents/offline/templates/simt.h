@@ -1,6 +1,9 @@
 //@ base:
 typedef float V;
 typedef int I;
+// The element of a tensor at a computed place, 0 outside of its `n` elements.
+#define PICK(p, at, n) (((at) >= 0 && (at) < (n)) ? (p)[at] : 0.0f)
+#define PICK_I(p, at, n) (((at) >= 0 && (at) < (n)) ? (int)(p)[at] : 0)
 FN V splat(float x) { return x; }
 FN I splat_i(int x) { return x; }
 FN V vmax(V a, V b) { return (a >= b || a != a) ? a : b; }

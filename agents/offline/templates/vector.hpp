@@ -121,6 +121,30 @@ template <typename T, typename S>
 static inline void store_strided(T* p, long stride, S v, long n) {
   for (long i = 0; i < (n < W ? n : W); ++i) p[i * stride] = (T)v[i];
 }
+//@ PICK: base
+// Elements of a tensor at computed places, 0 outside of its `n` elements.
+static inline V PICK(const float* p, I at, long n) {
+  const int32_t first = at[0];
+  const I apart = at - splat_i(first) - lanes();
+  int32_t odd = 0;
+  for (long i = 0; i < W; ++i) odd |= apart[i];
+  if (odd == 0 && first >= 0 && first + W <= n) return load(p + first);
+#if defined(__AVX512F__) && @WIDTH@ == 16
+  const int32_t end = n < 2147483647 ? (int32_t)n : 2147483647;
+  const __m512i where = (__m512i)at;
+  const __mmask16 inside = _mm512_cmplt_epu32_mask(where, _mm512_set1_epi32(end));
+  return (V)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), inside, where, p, 4);
+#else
+  V v = {};
+  for (long i = 0; i < W; ++i) if (at[i] >= 0 && at[i] < n) v[i] = p[at[i]];
+  return v;
+#endif
+}
+template <typename T> static inline I PICK_I(const T* p, I at, long n) {
+  I v = {};
+  for (long i = 0; i < W; ++i) if (at[i] >= 0 && at[i] < n) v[i] = (int32_t)p[at[i]];
+  return v;
+}
 //@ hfold: base
 template <int D, int... i> static inline V swapped(V v, std::integer_sequence<int, i...>) {
   return __builtin_shuffle(v, I{(i ^ D)...});
