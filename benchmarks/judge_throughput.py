@@ -3,7 +3,8 @@
 `python -m benchmarks.judge_throughput [--device cpu|cuda] [--checkout DIR] [--rounds N]
 [--cases N]` judges the kernels of `throughput_cases.py`, or some of them, half of which fall before
 they are timed, in launcher form by a
-resident judge (timed to the end, as `kforge judge` does) and in `load_inline` form by KernelBench's
+resident judge (all draws, timed by as many pairs as a step of a campaign; a right one is then
+confirmed as well, which is told apart) and in `load_inline` form by KernelBench's
 steps, a process a candidate as in its scripts (`kernelbench_eval.py`). Starting the judge and
 admitting the operators is counted apart: once a batch. Exits with 1 below the bar.
 """
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import torch
 
-from agents.loop import CONFIRM_PAIRS
+from agents.loop import CONFIRM_PAIRS, EXPLORE_PAIRS
 from benchmarks.kernelbench_eval import TRIALS
 from benchmarks.throughput_cases import Pair, pairs
 from data.records import Contract, Device, MeasureJob, Operator, RunResult
@@ -33,8 +34,8 @@ EVALUATION = Path(__file__).with_name("kernelbench_eval.py")
 LIMIT_S = 600.0
 
 
-async def ours(cases: list[Pair], device: Device, rounds: int) -> tuple[float, list[float]]:
-    """Seconds to be ready, then seconds a candidate; prints a line each."""
+async def ours(cases: list[Pair], device: Device, rounds: int) -> tuple[float, list[float], float]:
+    """Seconds to be ready, seconds a candidate, seconds of a confirmation; prints a line each."""
     with tempfile.TemporaryDirectory() as folder:
         machine = LocalMachine(Path(folder))
         try:
@@ -44,14 +45,17 @@ async def ours(cases: list[Pair], device: Device, rounds: int) -> tuple[float, l
             await _judged(machine, cases[0], device)  # compiled baselines, once an operator
             ready = time.monotonic() - began
             taken = [await _told(machine, c, device) for _ in range(rounds) for c in cases]
+            confirmed = await _told(machine, cases[0], device, CONFIRM_PAIRS)
         finally:
             machine.close()
-    return ready, taken
+    return ready, taken, confirmed
 
 
-async def _told(machine: LocalMachine, case: Pair, device: Device) -> float:
+async def _told(
+    machine: LocalMachine, case: Pair, device: Device, pairs: int = EXPLORE_PAIRS
+) -> float:
     began = time.monotonic()
-    verdict, run = await _judged(machine, case, device)
+    verdict, run = await _judged(machine, case, device, pairs)
     took = time.monotonic() - began
     draws = len(run.draws) if run else 0
     right = verdict in (Verdict.CORRECT, Verdict.FASTER)
@@ -61,22 +65,22 @@ async def _told(machine: LocalMachine, case: Pair, device: Device) -> float:
 
 
 async def _judged(
-    machine: LocalMachine, case: Pair, device: Device
+    machine: LocalMachine, case: Pair, device: Device, pairs: int = EXPLORE_PAIRS
 ) -> tuple[Verdict, RunResult | None]:
     operator, contract = _operator(case), Contract()
     async with machine.lease(device):
         build = await machine.build(operator, case.launcher, device)
-        run = await machine.measure(_job(case, device)) if build.runs else None
+        run = await machine.measure(_job(case, device, pairs)) if build.runs else None
     return judge(contract, build, run).verdict, run
 
 
-def _job(case: Pair, device: Device) -> MeasureJob:
+def _job(case: Pair, device: Device, pairs: int) -> MeasureJob:
     return MeasureJob(
         operator=_operator(case),
         device=device,
         contract=Contract(),
         source=case.launcher,
-        pairs=CONFIRM_PAIRS,
+        pairs=pairs,
         thorough=True,
     )
 
@@ -136,7 +140,7 @@ def main(cases: list[Pair], kind: str, checkout: Path | None, rounds: int) -> in
     """0 when the bar is kept."""
     device = _processor() if kind == "cpu" else _card()
     print("this judge, launcher form", flush=True)
-    ready, mine = asyncio.run(ours(cases, device, rounds))
+    ready, mine, confirmed = asyncio.run(ours(cases, device, rounds))
     print(f"KernelBench's steps, load_inline form, {TRIALS} draws", flush=True)
     other = theirs(cases, checkout)
     first, second = statistics.fmean(mine), statistics.fmean(other)
@@ -146,7 +150,8 @@ def main(cases: list[Pair], kind: str, checkout: Path | None, rounds: int) -> in
     print(
         f"{60 / first:.1f} candidates a minute against {60 / second:.1f}: "
         f"{second / first:.1f} times cheaper; {max(halves[False]):.1f} s at most before timing, "
-        f"{max(halves[True]):.1f} s timed to the end; ready after {ready:.1f} s, once a batch"
+        f"{max(halves[True]):.1f} s timed to the end, {confirmed:.1f} s confirmed; "
+        f"ready after {ready:.1f} s, once a batch"
     )
     return 0 if second / first >= BAR[kind] else 1
 

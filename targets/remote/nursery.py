@@ -1,7 +1,8 @@
-"""Children that are made ready while the judge does something else.
+"""Children that are made ready, and others that are ended, while the judge does something else.
 
-A context on a device takes 0.2 to 0.6 s, so those of the first pair are made beside the trace; more
-at once would delay the trace by what they save later.
+A context on a device takes 0.2 to 0.6 s, so those of the first pair are made beside the trace (more
+at once would delay the trace by what they save later), those of the next one beside the warm-up of
+a pair. Nothing is made or ended while times are taken.
 """
 
 from collections import deque
@@ -66,3 +67,33 @@ class Nursery:
                         future.result().close()
         self._ordered.clear()
         self._makers.shutdown()
+
+
+class Endings:
+    """Sides of a pair that is over: each takes the device 0.1 s to let go of."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="endings")
+        self._stack, self._ended = ExitStack(), list[Future[str]]()
+
+    def begin(self, sides: Sequence[Side], stack: ExitStack) -> None:
+        """Their processes end from now on; `stack` closes them when that is settled."""
+        self._stack = stack
+        self._ended = [self._pool.submit(side.child.end) for side in sides]
+
+    def settle(self) -> None:
+        """Waits until they are gone, and closes them: in the thread that has the device's context.
+
+        Raises MachineError when one cannot be ended.
+        """
+        ended, self._ended = self._ended, []
+        with self._stack:
+            for one in ended:
+                one.result()
+
+    def close(self) -> None:
+        """Settles, and ends the thread."""
+        try:
+            self.settle()
+        finally:
+            self._pool.shutdown()

@@ -105,6 +105,8 @@ class Child:
         return sum(map(processes.cpu_ns, self.processes())) if counted is None else counted
 
     def kill(self) -> None:
+        if self._ended is not None:
+            return  # its handle is closed, and its number may be another child's by now
         with contextlib.suppress(OSError):  # it may have ended before
             signal.pidfd_send_signal(self._handle, signal.SIGKILL)
         self._group.kill()
@@ -121,6 +123,7 @@ class Child:
                 self.kill()
                 self._ended = self._status(time.monotonic() + GONE_S)
             self._said = self._excess or ("" if killed else _how(self._ended or 0))
+            self._ended = self._ended or 0  # once, even when nobody told a status
             self._drain.join()
             self._oom = self._killed_for_memory or self._group.out_of_memory()
             left = self._survivors()

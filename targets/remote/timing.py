@@ -27,7 +27,7 @@ from targets.remote.contents import Content, Contents
 from targets.remote.cores import left_to_sides, pin
 from targets.remote.draws import parameters
 from targets.remote.heap import page_seconds
-from targets.remote.nursery import together
+from targets.remote.nursery import Endings, together
 from targets.remote.output import SideFault
 from targets.remote.pairs import (
     CANDIDATE,
@@ -72,6 +72,7 @@ class Race:
         self._stood: dict[str, int] = {}
         self._arenas: dict[str, Arena] = {}
         self._page_s = page_seconds()
+        self._endings = Endings()
         self._full = {0, self._random.randrange(max(1, bench.job.pairs))}
         """Pairs in which the known content is verified in full."""
         on_host = not bench.kind.maps_answers
@@ -90,6 +91,7 @@ class Race:
             with left_to_sides() if self.bench.kind.maps_answers else nullcontext() as self._core:
                 pairs = self._pairs()
         finally:
+            self._endings.close()
             self.free()
         return self._timing(pairs, floor_us) if pairs else None
 
@@ -166,18 +168,15 @@ class Race:
         )
 
     def _pair(self, number: int) -> PairTimes:
+        self._expect_after(number)
         with ExitStack() as stack:
             sides = self._sides(stack)
             for side in sides:
-                if self._core is not None:
-                    pin(side.child.pid, self._core)
-                with self._blamed(side.name):
-                    call_s = warm_up(side, self.form, self.fresh)
-                    if number == self._worn:
-                        side.loop(burst(call_s, self._random))
-                    self._queue(side)
-                side.freeze()
-                self._stood[side.name] = side.child.cpu_ns()
+                self._warm(side, worn=number == self._worn)
+            self.bench.nursery.settle()
+            self._endings.settle()
+            for side in sides:
+                self._queue(side)
             if not self._ahead:
                 for side in sides:
                     side.gate = None
@@ -185,14 +184,38 @@ class Race:
             self._blocks(sides, times, full=number in self._full or self.audit.everywhere)
             for side in sides:
                 side.child.kill()  # all at once: the device lets go of one in 0.1 s
+            self._endings.begin(sides, stack.pop_all())
             return times
+
+    def _expect_after(self, number: int) -> None:
+        """Orders the children of the next pair, unless this one is likely to be the last."""
+        job = self.bench.job
+        if number + 1 < job.pairs and (number or job.thorough):
+            candidates = 1 if job.parent_source is None else 2
+            self.bench.expect(candidates=candidates, baselines=1, baseline=self.choice.name)
+
+    def _warm(self, side: Side, *, worn: bool) -> None:
+        """Warm, and frozen until its turn."""
+        if self._core is not None:
+            pin(side.child.pid, self._core)
+        with self._blamed(side.name):
+            call_s = warm_up(side, self.form, self.fresh)
+            if worn:
+                side.loop(burst(call_s, self._random))
+        side.freeze()
+        self._stood[side.name] = side.child.cpu_ns()
 
     def _queue(self, side: Side) -> None:
         """Batches that every side can launch ahead; none where one of them cannot."""
-        if self._ahead:
+        if not self._ahead:
+            return
+        side.thaw()
+        with self._blamed(side.name):
             calls = queueable(side, self.form.batch, self.fresh)
-            self._ahead = calls > 0
-            self.form = replace(self.form, batch=calls) if calls else self._whole
+        side.freeze()
+        self._stood[side.name] = side.child.cpu_ns()
+        self._ahead = calls > 0
+        self.form = replace(self.form, batch=calls) if calls else self._whole
 
     @contextmanager
     def _blamed(self, name: str) -> Iterator[None]:

@@ -1,5 +1,7 @@
 """The seam between judge and device: answers that are copied instead of read, on the host."""
 
+import threading
+
 import pytest
 import torch
 
@@ -10,7 +12,7 @@ from targets.remote.accelerator import HOST, Host, Staged, kind, kind_of_device
 from targets.remote.arena import Arena
 from targets.remote.bench import COMPILED, EAGER
 from targets.remote.gate import Gate
-from targets.remote.memory import TensorMemory
+from targets.remote.memory import HostMemory, TensorMemory
 from targets.remote.pairs import PairTimes, device_form, spread, unsure
 from tests.targets.rig import ADD, HONEST, Rig
 from tests.targets.test_measure import REAL, add
@@ -65,6 +67,18 @@ def test_an_honest_kernel_passes_where_answers_are_copied(staged: Rig) -> None:
     (timing,) = result.timings
     assert timing.low <= timing.ratio <= timing.high
     assert timing.null_us > 0
+
+
+def test_memory_is_freed_where_the_context_is(staged: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sides of a pair end while the next one warms up, yet a device's context is one thread's."""
+    threads = set()
+    free = HostMemory.free
+    monkeypatch.setattr(
+        HostMemory, "free", lambda self: (threads.add(threading.get_ident()), free(self))[1]
+    )
+    result = staged.measure(HONEST, pairs=3, deadline_s=90.0, thorough=True)
+    assert result.status is RunStatus.RAN, result.detail
+    assert threads == {threading.get_ident()}
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,17 @@ def test_children_share_nothing(rig: Rig) -> None:
     assert first.child.pid != second.child.pid
 
 
+def test_a_child_that_has_ended_is_not_killed_again(rig: Rig) -> None:
+    """Its handle is closed, and the number may be another child's by now."""
+    with rig.side() as first:
+        first.child.end()
+        with rig.side() as second:
+            first.child.kill()
+            first.child.end()
+            second.load("class ModelNew: pass")
+            assert not gone(second.child.pid)
+
+
 def test_several_job_processes_may_ask_at_once(rig: Rig) -> None:
     """Forked jobs use the same warm process."""
     pids = []
