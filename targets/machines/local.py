@@ -76,7 +76,7 @@ class LocalMachine(Judged):
 
     @asynccontextmanager
     async def lease(self, device: Device) -> AsyncIterator[None]:
-        """Exclusive use of the device on this host; waits, and says every 10 s for whom.
+        """Exclusive use of the device on this host; waits, and says from 10 s on for whom.
 
         The pairs of this process queue first; of each process one stands in the host's queue.
         MachineError when somebody without a lease goes on using the device, and for the caller when
@@ -173,13 +173,13 @@ async def _beating(lease: Lease) -> AsyncIterator[None]:
 
 
 async def _taken(lease: Lease, device: str) -> None:
-    """Waits for the lease without blocking the event loop."""
-    started = reported = time.monotonic()
+    """Waits for the lease without blocking the event loop; says so ever more rarely."""
+    started, silent_s = time.monotonic(), REPORT_S
     while not lease.take():
         await asyncio.sleep(POLL_S)
-        if time.monotonic() - reported > REPORT_S:
-            reported = time.monotonic()
-            waited = reported - started
+        waited = time.monotonic() - started
+        if waited > silent_s:
+            silent_s *= 2
             _LOG.info("waiting for %s since %.0f s; held by %s", device, waited, lease.holder())
 
 
