@@ -9,7 +9,6 @@ from typing import Any
 
 from prefect import flow
 from prefect.artifacts import (
-    acreate_link_artifact,
     acreate_markdown_artifact,
     acreate_table_artifact,
 )
@@ -20,10 +19,11 @@ from prefect.states import Cancelled, Completed
 
 import tasks.requalify
 from data import mirror
-from data.errors import LimitError
+from data.errors import LimitError, MachineError
 from data.records import Policy
 from data.report.page import Report, write
 from flows.port import ported
+from flows.reporting import linked, reported
 from flows.requalify import judge
 from tasks import pages
 from tasks.approval import refusal
@@ -33,6 +33,7 @@ from tasks.devices import find
 from tasks.forms import (
     Agents,
     Amount,
+    ApiBase,
     Device,
     Devices,
     Operator,
@@ -42,8 +43,10 @@ from tasks.forms import (
     Tokens,
     form,
 )
+from tasks.health import Check
+from tasks.newcomer import examine
 from tasks.nights import tonight
-from tasks.onboarding import first_look, first_operators
+from tasks.onboarding import first_operators
 from tasks.requalify import Terms, today
 from tasks.standing import Place, rows
 
@@ -55,10 +58,16 @@ async def _within_limits(
     campaign = tonight(asked)
     if why := await refusal(campaign, approve_above_usd):
         return Cancelled(name="Not approved", message=why)
+    done: list[PairResult] | State[Any]
     try:
-        return await ported(campaign)
+        done = await ported(campaign)
     except LimitError as error:
-        return Completed(name="Stopped early", message=str(error))
+        done = Completed(name="Stopped early", message=str(error))
+    except MachineError:
+        await reported(campaign)
+        raise
+    await reported(campaign)
+    return done
 
 
 def _named() -> str:
@@ -85,7 +94,7 @@ async def port_suite(  # noqa: PLR0913  (a form has one field a parameter)
     contract: Policy = Policy.STRICT,
     agents: Agents = "offline",
     model: str | None = None,
-    api_base: str | None = None,
+    api_base: ApiBase = None,
     epoch: str = "night",
     hours: Amount = None,
     device_minutes: Amount = None,
@@ -125,7 +134,7 @@ async def port_operators(  # noqa: PLR0913  (a form has one field a parameter)
     contract: Policy = Policy.STRICT,
     agents: Agents = "offline",
     model: str | None = None,
-    api_base: str | None = None,
+    api_base: ApiBase = None,
     epoch: str = "default",
     hours: Amount = None,
     device_minutes: Amount = None,
@@ -165,7 +174,7 @@ async def port_pair(  # noqa: PLR0913  (a form has one field a parameter)
     contract: Policy = Policy.STRICT,
     agents: Agents = "offline",
     model: str | None = None,
-    api_base: str | None = None,
+    api_base: ApiBase = None,
     epoch: str = "default",
     runs: str = "runs",
 ) -> list[PairResult] | State[Any]:
@@ -194,11 +203,19 @@ async def onboard(
     model: str | None = None,
     runs: str = "runs",
 ) -> list[PairResult] | State[Any]:
-    """A new chip: what it can do, whether it judges rightly, and one operator of each family."""
+    """A new chip: what it can do, whether it judges rightly, and one operator of each family.
+
+    The run fails before anything is ported when a check of `kforge onboard` does.
+    """
     (found,) = find((device,))
-    folder = mirror.folder(runs).absolute()
-    page = await first_look(found, folder)
-    await acreate_markdown_artifact(pages.clean(page), f"device-{pages.slug(device)}", device)
+    checks: list[Check] = []
+    page = await examine(found, mirror.folder(runs).absolute(), checks.append)
+    if page:
+        await acreate_markdown_artifact(pages.clean(page), f"device-{pages.slug(device)}", device)
+    table = [{"check": c.name, "state": c.state, "found": pages.clean(c.found)} for c in checks]
+    await acreate_table_artifact(table, f"onboard-{pages.slug(device)}", device)
+    if failed := [f"{c.name}: {c.found}" for c in checks if not c.ok]:
+        raise MachineError(f"{device} is not ready: {'; '.join(failed)}")
     asked = Asked(
         operators=first_operators(),
         devices=(device,),
@@ -211,7 +228,12 @@ async def onboard(
     return await _within_limits(asked)
 
 
-@flow(name="requalify", flow_run_name="requalify {devices} {epoch}", persist_result=False)
+def _looked_at() -> str:
+    given = flow_run.parameters
+    return f"requalify {_listed(given.get('devices') or 'all devices')} {given.get('epoch', '')}"
+
+
+@flow(name="requalify", flow_run_name=_looked_at, persist_result=False)
 @form
 async def requalify(
     *,
@@ -240,11 +262,7 @@ async def requalify(
 async def report(*, out: str = "kforge-report.html", runs: str = "runs") -> str:
     """One page of the whole ledger that opens offline; the path of the file."""
     written = await asyncio.to_thread(_page, runs, out)
-    for text in written.left_out:
-        get_run_logger().warning("left out of the page: %s", text)
-    await acreate_link_artifact(
-        Path(written.path).as_uri(), link_text=str(written.path), key="report"
-    )
+    await linked(written)
     return str(written.path)
 
 

@@ -20,7 +20,7 @@ def examine(runs: Path, *, as_json: bool) -> int:
         if as_json:
             print(json.dumps(asdict(check)), flush=True)
         else:
-            print(f"{'PASS' if check.ok else 'FAIL'}  {check.name:22} {check.found}", flush=True)
+            print(f"{check.state}  {check.name:22} {check.found}", flush=True)
     return 0 if all_ok else 1
 
 

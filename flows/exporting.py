@@ -5,14 +5,15 @@ import sys
 from pathlib import Path
 
 from data.upkeep import require
-from tasks.export.chosen import Terms, chosen
+from tasks.export.chosen import Terms
+from tasks.export.planned import planned
 from tasks.export.writing import Package, write
 
 
 def export(terms: Terms, folder: Path, *, as_json: bool) -> None:
     """Prints what was written; names on stderr what was left out."""
     require(terms.runs)
-    made = write(chosen(terms), terms, folder)
+    made = write(planned(terms, folder))
     for left in made.left_out:
         print(f"kforge: left out {left.name}: {left.reason}", file=sys.stderr)
     if as_json:

@@ -27,7 +27,8 @@ SAID = {
     "contract": "Precision of the arithmetic.",
     "agents": "Templates and rules (offline), or a language model (llm).",
     "model": "As litellm names it, for the agents `llm`.",
-    "api_base": "An OpenAI-compatible endpoint, for the agents `llm`.",
+    "api_base": "An OpenAI-compatible endpoint, for the agents `llm`; its key is in the worker's"
+    " environment.",
     "epoch": "`night` goes on with the latest night that was cut, else starts today's; `date` is"
     " today in UTC; any other name is taken as it is. The same epoch resumes.",
     "hours": "Of wall clock; then no new step begins, and the next night goes on.",
@@ -39,6 +40,9 @@ SAID = {
     "parallel": "Pairs at a time; more than 2 needs a Prefect server on PostgreSQL.",
     "runs": "Folder of the ledger on the worker's machine, or s3://BUCKET/PREFIX.",
     "out": "The page, on the worker's machine.",
+    "folder": "New, on the worker's machine; its name is the package's. Written after Resume.",
+    "kernels": "Names of operators, as on record; empty means all that are confirmed.",
+    "unreviewed": "Also kernels that need review.",
     "every": "Also kernels whose driver, compiler, torch and card are the same.",
 }
 """What a form says under its fields."""
@@ -56,6 +60,8 @@ Agents = Literal["offline", "llm"]
 Steps = Annotated[int, Field(ge=1, le=MOST_STEPS)]
 Amount = Annotated[float, Field(ge=0)] | None
 Tokens = Annotated[int, Field(ge=0)] | None
+ApiBase = Annotated[str, Field(pattern="^[^@]*$")] | None
+"""Without user and password: parameters are shown to everyone."""
 Parallel = Annotated[int, Field(ge=1, le=MOST_PARALLEL)]
 
 

@@ -35,6 +35,10 @@ class Check:
     found: str
     """What there is; when not ok, also what to do."""
 
+    @property
+    def state(self) -> str:
+        return "PASS" if self.ok else "FAIL"
+
 
 def checks(runs: Path) -> Iterator[Check]:
     """Everything that can be looked at without a server or a device."""

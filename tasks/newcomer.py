@@ -1,8 +1,7 @@
 """What `kforge onboard` checks of a target and its device before anything is ported to it."""
 
 import ast
-import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from data.errors import MachineError
@@ -17,11 +16,22 @@ from tasks.onboarding import first_look
 CASES = Path(__file__).parents[1] / "tests" / "targets" / "cases"
 GUIDE = 500
 """Characters of a guide at least: rules of the language, of the launch and of the arguments."""
+KNOWN = "known kernel"
 NOISE = ("", "\n", "x" * 1000, "error:", ":1:1: error: ", "\x00\xff: :::\n   |\n", "{", '"ID"\n')
 
 
-def checks(device: Device, runs: Path) -> Iterator[Check]:
-    """A line a part of the contract, then the device's first look. A missing target ends it."""
+async def examine(device: Device, runs: Path, seen: Callable[[Check], object]) -> str:
+    """A page in Markdown on what the device can do; `seen` is told each check as it is made.
+
+    Empty, and its known kernel is not judged, where it has no target or its machine fails.
+    """
+    for check in contract(device):
+        seen(check)
+    return await _look(device, runs, seen) if device.target in TARGETS else ""
+
+
+def contract(device: Device) -> Iterator[Check]:
+    """A line a part of what a target must have. A missing target ends it."""
     target = TARGETS.get(device.target)
     if target is None:
         known = ", ".join(TARGETS)
@@ -35,7 +45,6 @@ def checks(device: Device, runs: Path) -> Iterator[Check]:
         yield _example(target, device, language)
     yield _cases(target)
     yield _card(device)
-    yield _look(device, runs)
 
 
 def _parsers(target: Target) -> Check:
@@ -103,14 +112,17 @@ def _card(device: Device) -> Check:
     return Check(name="card", ok=True, found="no data sheet: peaks are measured on the device")
 
 
-def _look(device: Device, runs: Path) -> Check:
-    """Its known kernel, judged where it is."""
-    report = inventory.capabilities(device)
-    if not report.execute:
-        return Check(name="known kernel", ok=False, found=f"cannot run: {report.why}")
+async def _look(device: Device, runs: Path, seen: Callable[[Check], object]) -> str:
+    """Its page, and whether its known kernel is judged right where it is."""
     try:
-        page = asyncio.run(first_look(device, runs))
+        page = await first_look(device, runs)
     except MachineError as error:
-        return Check(name="known kernel", ok=False, found=str(error))
-    said = next(line for line in page.splitlines() if line.startswith("The known kernel"))
-    return Check(name="known kernel", ok=True, found=f"{said} execution {device.execution}")
+        seen(Check(name=KNOWN, ok=False, found=str(error)))
+        return ""
+    report = inventory.capabilities(device)
+    if report.execute:
+        said = next(line for line in page.splitlines() if line.startswith("The known kernel"))
+        seen(Check(name=KNOWN, ok=True, found=f"{said} execution {device.execution}"))
+    else:
+        seen(Check(name=KNOWN, ok=False, found=f"cannot run: {report.why}"))
+    return page

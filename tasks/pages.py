@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from data.records import Iteration, Mode
 from data.verdict import Verdict
@@ -66,6 +68,17 @@ def clean(text: str) -> str:
     'a?b'
     """
     return text.encode(errors="replace").decode().replace("\x00", "")
+
+
+def address(file: Path, served_at: str | None) -> str:
+    """Where people open a file: under the address of its folder, else on the machine itself.
+
+    >>> address(Path("/runs/reports/a b.html"), "https://host/reports/")
+    'https://host/reports/a%20b.html'
+    >>> address(Path("/runs/reports/a.html"), None)
+    'file:///runs/reports/a.html'
+    """
+    return f"{served_at.rstrip('/')}/{quote(file.name)}" if served_at else file.as_uri()
 
 
 def step_rows(history: Sequence[Iteration]) -> list[Row]:

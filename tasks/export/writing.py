@@ -11,27 +11,17 @@ from pathlib import Path
 import jinja2
 
 from data.codec import encode
-from data.errors import ExportError, KForgeError, MisuseError
-from data.records import Iteration
-from tasks.export.chosen import Chosen, LeftOut, Terms, name_of, require
-from tasks.export.described import Described, described
-from tasks.export.joining import one_file
-from tasks.export.names import package_name, title
+from data.errors import ExportError
+from tasks.export.chosen import LeftOut
+from tasks.export.described import Described
+from tasks.export.names import title
+from tasks.export.planned import Part, Plan, require_new
 from tasks.export.verification import page_of
 
 HERE = Path(__file__).parent
 CARRIED = HERE / "carried"
 TEXTS = HERE / "texts"
 ROOT = HERE.parents[1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A kernel on its way into the package."""
-
-    kernel: Iteration
-    entry: Described
-    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,36 +34,21 @@ class Package:
     left_out: tuple[LeftOut, ...]
 
 
-def write(chosen: Chosen, terms: Terms, folder: Path) -> Package:
-    """The package in a folder that is not there yet, or empty; nothing half-written is left."""
-    name = package_name(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise MisuseError(f"{folder} exists and is not empty; name a new folder")
-    parts, left_out = _parts(chosen)
-    require({part.kernel.operator.name for part in parts}, left_out, terms)
+def write(plan: Plan) -> Package:
+    """The package in its folder; nothing half-written is left."""
+    folder = plan.folder
+    require_new(folder)
     try:
         folder.absolute().parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.absolute().parent) as made:
-            _fill(Path(made, "package"), name, parts, left_out)
+            _fill(Path(made, "package"), plan.name, plan.parts, plan.left_out)
             if folder.exists():
                 folder.rmdir()
             Path(made, "package").rename(folder.absolute())
     except OSError as error:
         raise ExportError(f"cannot write {folder}: {error.strerror}") from error
-    entries = tuple(part.entry.name for part in parts)
-    return Package(folder=folder, name=name, kernels=entries, left_out=left_out)
-
-
-def _parts(chosen: Chosen) -> tuple[tuple[Part, ...], tuple[LeftOut, ...]]:
-    parts, left_out = [], list(chosen.left_out)
-    for kernel in chosen.kernels:
-        assert kernel.candidate is not None
-        try:
-            source = one_file(kernel.candidate, kernel.device)
-            parts.append(Part(kernel=kernel, entry=described(kernel), source=source))
-        except KForgeError as error:
-            left_out.append(LeftOut(name=name_of(kernel), reason=str(error)))
-    return tuple(parts), tuple(left_out)
+    entries = tuple(part.entry.name for part in plan.parts)
+    return Package(folder=folder, name=plan.name, kernels=entries, left_out=plan.left_out)
 
 
 def _fill(folder: Path, name: str, parts: Sequence[Part], left_out: Sequence[LeftOut]) -> None:

@@ -92,6 +92,7 @@ def test_twice_is_once(deployed: Path, client_url: str) -> None:
         "port-on-demand",
         "port-pair",
         "port-remote",
+        "publish",
         "report",
         "requalify-weekly",
     ]
