@@ -265,7 +265,7 @@ def _same(a: object, b: object) -> bool:
         return False
     if a.is_cuda:  # 16 MB need 14 ms to the host
         bits = (t.detach().to(a.device).contiguous().view(-1).view(torch.uint8) for t in (a, b))
-        return torch.equal(*bits)
+        return bool(torch.equal(*bits))
     one, two = (t.detach().cpu().contiguous() for t in (a, b))
     size = one.numel() * one.element_size()
     return bool(_LIBC.memcmp(one.data_ptr(), two.data_ptr(), size) == 0)

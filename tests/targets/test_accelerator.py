@@ -73,9 +73,12 @@ def test_memory_is_freed_where_the_context_is(staged: Rig, monkeypatch: pytest.M
     """Sides of a pair end while the next one warms up, yet a device's context is one thread's."""
     threads = set()
     free = HostMemory.free
-    monkeypatch.setattr(
-        HostMemory, "free", lambda self: (threads.add(threading.get_ident()), free(self))[1]
-    )
+
+    def freed(memory: HostMemory) -> None:
+        threads.add(threading.get_ident())
+        free(memory)
+
+    monkeypatch.setattr(HostMemory, "free", freed)
     result = staged.measure(HONEST, pairs=3, deadline_s=90.0, thorough=True)
     assert result.status is RunStatus.RAN, result.detail
     assert threads == {threading.get_ident()}
