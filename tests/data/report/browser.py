@@ -51,6 +51,8 @@ class Page:
         match heard.get("method"):
             case "Network.requestWillBeSent":
                 self.requests.append(given["request"]["url"])
+            case "Network.webSocketCreated":
+                self.requests.append(given["url"])
             case "Log.entryAdded":
                 self.complaints.append(f"{given['entry']['level']}: {given['entry']['text']}")
             case "Runtime.exceptionThrown":
