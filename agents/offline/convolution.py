@@ -72,7 +72,7 @@ class ConvolutionNest:
         rank = len(weight.dims) - 2
         a.refuse(not 1 <= rank <= RANK or len(x.dims) != rank + 2, "these ranks")
         taps = [state.axes.extent(dim) for dim in weight.dims[2:]]
-        windows, groups = _windows(a, taps)
+        windows, groups = windows_of(a, taps)
         result = self._result(state, (x, weight), windows, groups)
         self._found.append(
             Convolution(x=x, weight=weight, windows=windows, groups=groups, result=result)
@@ -212,7 +212,7 @@ def _whole(value: Value) -> Value:
     return value
 
 
-def _windows(a: Arguments, taps: Sequence[int]) -> tuple[tuple[Window, ...], int]:
+def windows_of(a: Arguments, taps: Sequence[int]) -> tuple[tuple[Window, ...], int]:
     """The windows of the spatial axes, and the number of groups."""
     name = a.op.split(".")[1]
     if name == "convolution":

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from agents.offline.lowering import Lowering, as_float, scalar
 from agents.offline.program import Value
 from agents.offline.reading import (
+    BEHIND,
     as_index,
     chosen,
     iota,
@@ -67,7 +68,7 @@ def _cat(state: Lowering, node: Node, a: Arguments) -> Value:
     axis = (state.axes.new(sum(extents), " + ".join(f"({s})" for s in sizes)),)
     start, result = whole(0), None
     for value in parts:
-        index = mapped("({0} - {1})", iota(axis), start)
+        index = mapped(BEHIND, iota(axis), start)
         own = elsewhere(state, value, place, index)
         own = _at(own if own.kind == "f" or node.dtype != "float32" else as_float(own), place, axis)
         result = own if result is None else chosen(

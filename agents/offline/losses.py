@@ -2,7 +2,7 @@
 
 from agents.offline.lowering import Lowering, as_float, scalar
 from agents.offline.program import Value
-from agents.offline.reductions import log_softmax
+from agents.offline.reductions import length, log_softmax
 from agents.offline.rule import Arguments, Rule
 from data.records import Node
 
@@ -86,6 +86,21 @@ def _cosine(state: Lowering, _: Node, a: Arguments) -> Value:
     return state.mul(dot, state.unary("rsqrt", state.map("vmax({0}, {1})", square, eps)))
 
 
+def _triplet(state: Lowering, _: Node, a: Arguments) -> Value:
+    """How much nearer the positive is than the negative, below a margin."""
+    anchor, positive, negative = (as_float(a.tensor(k)) for k in range(3))
+    a.refuse(a.flag(6, "swap"), "swap")
+    power, eps = float(a.plain(4, "p", 2.0)), scalar(float(a.plain(5, "eps", 1e-6)))
+
+    def distance(x: Value) -> Value:
+        return length(state, state.add(state.sub(anchor, x), eps), power, -1, keep=False)
+
+    near, far = distance(positive), distance(negative)
+    above = state.add(state.sub(near, far), scalar(float(a.plain(3, "margin", 1.0))))
+    terms = state.map("vmax({0}, splat(0.0f))", above)
+    return _reduced(state, terms, a.plain(7, "reduction", 1))
+
+
 LOSSES: dict[str, Rule] = {
     "mse_loss": _pointwise("(({0} - {1}) * ({0} - {1}))"),
     "l1_loss": _pointwise("abs_v({0} - {1})"),
@@ -96,4 +111,5 @@ LOSSES: dict[str, Rule] = {
     "nll_loss": _nll,
     "nll_loss_nd": _nll,
     "cosine_similarity": _cosine,
+    "triplet_margin_loss": _triplet,
 }

@@ -26,7 +26,7 @@ class ProductNest:
 
     def __init__(self, graph: Sequence[Node]) -> None:
         self._products: list[Product] = []
-        names = ("matmul", "mm", "bmm", "linear", "addmm")
+        names = ("matmul", "mm", "bmm", "linear", "addmm", "einsum")
         self._program = lower(graph, dict.fromkeys(names, self._rule))
         if len(self._products) != 1:
             raise UncoveredError("has no template for several matrix products")
@@ -46,7 +46,7 @@ class ProductNest:
     def _rule(self, state: Lowering, node: Node, a: Arguments) -> Value:
         """The product as a value of its own; bias is added behind it."""
         first = 1 if ".addmm." in node.op else 0
-        x, y = a.tensor(first), a.tensor(first + 1)
+        x, y = _contracted(a) if ".einsum." in node.op else (a.tensor(first), a.tensor(first + 1))
         linear = ".linear." in node.op
         if x.op != "load" or y.op != "load" or x.kind != "f" or y.kind != "f":
             raise UncoveredError("has no template for a product of computed values")
@@ -114,6 +114,17 @@ class ProductNest:
         whole = row if len(outer) == 2 or not self.batched else f"batch * M + {row}"
         found = [f"const long i_{outer[-1].name} = {whole};"]
         return ([f"const long i_{outer[0].name} = batch;"] if len(outer) == 2 else []) + found
+
+
+def _contracted(a: Arguments) -> tuple[Value, Value]:
+    """The operands of an `einsum` that is a product with a matrix, such as `bijl,lk->bijk`."""
+    equation = str(a.plain(0, "equation")).replace(" ", "")
+    inputs, _, result = equation.partition("->")
+    left, _, right = inputs.partition(",")
+    plain = len(right) == 2 and left[-1:] == right[0] and result == left[:-1] + right[1]
+    a.refuse(not plain or len(set(left + right)) != len(left) + 1, f"the equation {equation}")
+    x, y = a.listed(1)
+    return x, y
 
 
 def _swapped(value: Value) -> Value:

@@ -10,7 +10,10 @@ from dataclasses import replace
 
 from agents.offline.axes import Dim, UncoveredError
 from agents.offline.lowering import Lowering, as_float
-from agents.offline.program import Tensor, Value
+from agents.offline.program import Tensor, Value, const
+
+BEHIND = "({0} - {1})"
+"""An index so many places before another one."""
 
 
 def iota(axis: Dim) -> Value:
@@ -79,7 +82,25 @@ class _Mover:
             return replace(value, args=tuple(map(self.of, value.args)), dims=self._dims(value))
         if value.op == "reduce" and not set(axes.leaves(value.over)) & set(self.indices):
             return replace(value, args=(self.of(value.args[0]),), dims=self._dims(value))
+        if value.op == "scan" and self._later(value):
+            return self._delayed(value)
         raise UncoveredError("has no template that reads a sum, a scan or a product elsewhere")
+
+    def _later(self, value: Value) -> bool:
+        """Whether a scan from the start is read a number of places later."""
+        (leaf, *others) = self.state.axes.leaves(value.over)
+        index = self.indices.get(leaf)
+        if others or index is None or value.text.startswith("reverse_"):
+            return False
+        return index.text == BEHIND and index.args[0].op == "iota"
+
+    def _delayed(self, value: Value) -> Value:
+        """The scan of what lies these places later, behind elements that change nothing."""
+        (leaf,) = self.state.axes.leaves(value.over)
+        index, one = self.indices[leaf], "1.0f" if value.text == "prod" else "0.0f"
+        inside = within(index, length((leaf,)))
+        argument = chosen(inside, self.of(value.args[0]), const(one))
+        return replace(value, args=(argument,), dims=self._dims(value), over=index.axes)
 
     def _dims(self, value: Value) -> tuple[Dim, ...]:
         return tuple(

@@ -63,7 +63,7 @@ def _var(*, root: bool = False) -> Rule:
     return rule
 
 
-def _length(state: Lowering, x: Value, power: float, dims: object, *, keep: bool) -> Value:
+def length(state: Lowering, x: Value, power: float, dims: object, *, keep: bool) -> Value:
     """The p-norm along `dims`."""
     size = state.unary("abs", x)
     if power == 2:
@@ -81,7 +81,7 @@ def _norm(state: Lowering, _: Node, a: Arguments) -> Value:
     power = a.plain(1, "ord" if "vector" in a.op else "p", 2)
     a.refuse(not isinstance(power, (int, float)), "this order")
     dims, keep = a.plain(2, "dim"), a.flag(3, "keepdim")
-    return _length(state, a.tensor(0), float(power), dims, keep=keep)
+    return length(state, a.tensor(0), float(power), dims, keep=keep)
 
 
 def _exponentials(state: Lowering, x: Value, dim: object) -> tuple[Value, Value, Value]:
@@ -220,6 +220,10 @@ def _instance_norm(state: Lowering, node: Node, a: Arguments) -> Value:
 def _matvec(state: Lowering, _: Node, a: Arguments) -> Value:
     """A product with a vector is a row reduction; other products are another family."""
     x, y = a.tensor(0), a.tensor(1)
+    if len(y.dims) == 2 and not y.dims[1] and x.dims:
+        return state.reduce("sum", state.mul(x, renamed(y, y.dims[:1])), -1, keep=True)
+    if len(x.dims) == len(y.dims) == 2 and not x.dims[0]:
+        return state.reduce("sum", state.mul(renamed(x, (x.dims[1], ())), y), 0, keep=True)
     if len(y.dims) != 1 or not x.dims:
         raise UncoveredError(f"has no template for {'.'.join(a.op.split('.')[:2])}")
     return state.reduce("sum", state.mul(x, y), -1)
@@ -229,7 +233,7 @@ REDUCTIONS: dict[str, Rule] = {
     **{how: _reduce(how) for how in ("sum", "prod", "argmax", "argmin")},
     "amax": _reduce("max"),
     "amin": _reduce("min"),
-    **dict.fromkeys(("matmul", "mv", "dot"), _matvec),
+    **dict.fromkeys(("matmul", "mm", "mv", "dot"), _matvec),
     "mean": _mean,
     "max": _best("max"),
     "min": _best("min"),

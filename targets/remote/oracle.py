@@ -149,6 +149,8 @@ def _default(dtype: torch.dtype) -> Iterator[None]:
 
 
 TO_COPY = aten._to_copy.default  # noqa: SLF001 - what `.to(dtype)` becomes
+CONVOLUTION = aten.convolution.default
+"""In float64 torch unfolds the input for a whole batch at once: 18 GB where a call has 0.8 GB."""
 STEPPED = {aten.round.default, aten.floor.default, aten.ceil.default, aten.trunc.default}
 
 
@@ -164,6 +166,8 @@ class _Widened(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped her
         dtype = kwargs.get("dtype")
         if dtype in NARROW:
             kwargs["dtype"] = torch.float64
+        if func is CONVOLUTION and args[0].ndim > 2 and len(args[0]) > 1:
+            return torch.cat([func(one, *args[1:], **kwargs) for one in args[0].split(1)])
         if not self.steps:
             if func in STEPPED:
                 return args[0].clone()

@@ -8,7 +8,10 @@ import torch
 from agents.offline.axes import UncoveredError
 from agents.offline.library import find
 from agents.offline.template import Hints
+from targets.remote.emulation import half as emulation
+from targets.remote.kforge_launch import HALVES
 from tests.agents.test_offline_kernels import check, compiled, graph, model
+from tests.agents.test_simt import candidate
 
 FORMS = {
     "plain": ("Conv2d(5, 13, 3)", (2, 5, 9, 37)),
@@ -50,6 +53,31 @@ def test_convolution_is_right_at_another_size(
         batch, channels, *space = shape
         more = (batch + 1 if batch > 1 else 1, channels, *(n + 2 for n in space))
         check(operator, candidate, torch.randn(more))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["plain", "strided", "depthwise", "transposed, strided", "transposed, three axes"],
+)
+def test_threads_convolve_too(name: str) -> None:
+    """As a sum along channels and taps, at a size that was not traced."""
+    form, (batch, channels, *space) = FORMS[name]
+    source, operator = model("F.gelu(self.net(x)) * 2", f"self.net = nn.{form}")
+    template = find(graph(operator, torch.randn(batch, channels, *space)), "opencl")
+    made = candidate(template.render(source, template.first(Hints(processor=True))))
+    check(operator, made, torch.randn(batch + 1, channels, *(n + 2 for n in space)))
+
+
+def test_a_convolution_of_threads_is_right_in_the_emulator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CUDA form touches no strange memory at the borders."""
+    monkeypatch.setitem(HALVES, "cuda", emulation.CUDA)
+    source, operator = model("self.net(x)", "self.net = nn.Conv2d(4, 6, 3, padding=2, groups=2)")
+    x = torch.randn(2, 4, 5, 9)
+    template = find(graph(operator, x), "cuda")
+    text = template.render(source, template.first(Hints()))
+    check(operator, compiled(text, tmp_path, monkeypatch), x)
 
 
 @pytest.mark.parametrize("tile", ["4x2", "6x4"])

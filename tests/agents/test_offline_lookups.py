@@ -9,6 +9,7 @@ import torch
 from agents.offline.library import find
 from agents.offline.template import Hints
 from tests.agents.test_offline_kernels import check, compiled, graph, model
+from tests.agents.test_simt import candidate
 
 PLACES = {
     "rotary": "torch.cat((-x[:, 32:].sin(), x[:, :32] * 2, x), -1) * 3",
@@ -59,19 +60,20 @@ def test_windows_are_right_at_their_borders(
     """Pooling of any dimension, stride, padding and dilation; at another size where it may be."""
     x = torch.randn(2, 3, 20, 42)
     source, operator = rendered(WINDOWS[name], x)
-    candidate = compiled(source, tmp_path, monkeypatch)
-    check(operator, candidate, x)
+    made = compiled(source, tmp_path, monkeypatch)
+    check(operator, made, x)
     if name in ("largest", "mean", "mean of what is there"):
-        check(operator, candidate, torch.randn(3, 5, 7, 37))
+        check(operator, made, torch.randn(3, 5, 7, 37))
 
 
-@pytest.mark.parametrize("name", ["rotary", "padded", "mean", "largest"])
-def test_they_are_rendered_for_threads_too(name: str) -> None:
-    """One description: a kernel of threads reads through the same words."""
+@pytest.mark.parametrize("name", ["rotary", "padded", "gathered", "mean", "largest, dilated"])
+def test_threads_read_elsewhere_too(name: str) -> None:
+    """One description: the kernels of threads are right as well, and rendered in every language."""
     x = torch.randn(48, 64) if name in PLACES else torch.randn(2, 3, 20, 42)
-    for language in ("cuda", "hip", "opencl", "sycl", "metal"):
-        source, _ = rendered({**PLACES, **WINDOWS}[name], x, language)
-        assert "PICK(" in source
+    for language in ("cuda", "hip", "sycl", "metal"):
+        assert "PICK(" in rendered({**PLACES, **WINDOWS}[name], x, language)[0]
+    source, operator = rendered({**PLACES, **WINDOWS}[name], x, "opencl")
+    check(operator, candidate(source), x)
 
 
 def test_an_index_outside_of_a_tensor_reads_nothing(

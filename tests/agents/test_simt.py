@@ -22,10 +22,14 @@ from targets.remote.emulation.half import METAL
 from targets.remote.kforge_launch import HALVES
 from tests.agents.opencl import kernels
 from tests.agents.test_offline import COMPUTE_BOUND, profile, request, step
-from tests.agents.test_offline_kernels import ROWS, check, compiled, graph, model
+from tests.agents.test_offline_kernels import FIXED, ROWS, check, compiled, graph, model
 
 PRODUCTS = {
     "epilogue": ("torch.relu(x @ self.w) * 2", "self.w = nn.Parameter(torch.randn(64, 50))"),
+    "equation": (
+        "torch.einsum('bl,lk->bk', x, self.w)",
+        "self.w = nn.Parameter(torch.randn(64, 50))",
+    ),
     "linear": ("F.gelu(self.l(x))", "self.l = nn.Linear(64, 33)"),
 }
 
@@ -55,7 +59,7 @@ def test_threads_agree_at_another_size(name: str) -> None:
     for parameters in (first, narrow, *neighbours(narrow, template.domains)[::8]):
         made = candidate(template.render(source, parameters))
         check(operator, made, traced)
-        if name not in ("gate", "loss"):
+        if name not in FIXED:
             check(operator, made, torch.randn(7, 131))
             check(operator, made, torch.randn(131, 35).t())
             check(operator, made, torch.randn(3, 2052))

@@ -111,6 +111,16 @@ def test_too_large_operator_is_refused_without_allocating_it() -> None:
     assert "limit is 1.00 GB" in admission.reason
 
 
+def test_a_call_that_the_oracle_can_follow_is_admitted_whatever_its_length() -> None:
+    """31 GFLOP are judged at their official shape, 477 GFLOP are refused without a call."""
+    card = Card(peak_gb_s=10.0, peak_tflop_s={"float32": 0.33})
+    terms = replace(TERMS, card=card)
+    assert admitted(source("x @ x", "torch.randn(2500, 2500)"), terms).admitted
+    refused = admitted(source("x @ x", "torch.randn(6200, 6200)"), terms)
+    assert refused.outcome is Outcome.TOO_LARGE
+    assert "477 GFLOP" in refused.reason
+
+
 def test_too_large_intermediate_is_refused() -> None:
     """Small inputs and outputs do not make a call small."""
     admission = admitted(source("(x[:, None] - x[None]).abs().sum(1)", "torch.randn(65536, 32)"))
@@ -233,7 +243,7 @@ def test_official_inputs_that_accept_zeros_are_marked() -> None:
 
 def test_an_operator_too_large_for_the_device_is_probed_when_asked() -> None:
     """Its outcome stays; the report says how well it could be judged."""
-    slow = replace(TERMS, card=Card(peak_gb_s=10.0, peak_tflop_s={"float32": 1e-6}))
+    slow = replace(TERMS, card=Card(peak_gb_s=10.0, peak_tflop_s={"float32": 1e-7}))
     assert admitted(SOUND, slow).oracle is None
     insisted = admitted(SOUND, replace(slow, insist=True))
     assert insisted.outcome is Outcome.TOO_LARGE

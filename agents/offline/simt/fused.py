@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from agents.offline.gathered import GATHERED
 from agents.offline.lower import lower
 from agents.offline.module import module
 from agents.offline.nest import Nest, plan
@@ -25,7 +26,7 @@ class SimtFused:
     family = "fused threads"
 
     def __init__(self, graph: Sequence[Node], dialect: Dialect) -> None:
-        self.nest: Nest = plan(lower(graph))
+        self.nest: Nest = plan(lower(graph, GATHERED))
         self._dialect = dialect
         self._reduces = any(v.op == "reduce" for v in self.nest.values)
         self._keeps = any(passes(self.nest, p, keep=True).kept for p in phases(self.nest))
