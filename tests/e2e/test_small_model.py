@@ -53,7 +53,7 @@ def _command(folder: Path) -> list[str]:
     command = [str(Path(sys.executable).with_name("kforge")), "port", *OPERATORS]
     command += ["--device", "cpu", "--engine", "local", "--runs", str(folder / "runs")]
     command += ["--agents", "llm", "--model", os.environ.get("KFORGE_LLM_MODEL", "openai/local")]
-    command += ["--api-base", str(BASE), "--crew", str(crew), "--compact", "--parallel", "1"]
+    command += ["--api-base", str(BASE), "--crew", str(crew), "--compact", "--parallel", "2"]
     return [*command, "--calls", str(CALLS), "--steps", str(CALLS), "--usd", "1"]
 
 
