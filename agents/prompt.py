@@ -56,6 +56,8 @@ _SHAPES = {
     ShapePolicy.FIXED: "The kernel may be made for the listed shapes, and must be right at each.",
     ShapePolicy.FAMILY: "The kernel must be right for any shape of this kind, not only the listed.",
 }
+CHECKED = "small"
+"""The shape that is never timed (`targets/remote/measure.py`)."""
 HINTS = (
     "Prefer the plain form: one pass, contiguous access, vectorised inner loop.",
     "Prefer locality: tile so that what is read again stays in cache or registers.",
@@ -163,6 +165,7 @@ def _standing(request: Request) -> dict[str, Any]:
         "device_line": _device(request).splitlines()[0],
         "library": _LIBRARY[contract.library],
         "shapes_rule": _SHAPES[contract.shapes],
+        "timed": _timed(request),
         "tags": list(TECHNIQUES),
         "parameters": ", ".join(_tensor(p) for p in request.admission.parameters) or "none",
     }
@@ -202,6 +205,20 @@ def _shapes(request: Request) -> str:
             f"at least {shape.moved_bytes:.0f} bytes to and from memory{_times(request, shape)}"
         )
     return "\n".join(lines)
+
+
+def _timed(request: Request) -> str:
+    """Which shapes, with one left alone, and how they are weighed."""
+    names = [shape.name for shape in request.admission.shapes]
+    timed = [f"`{name}`" for name in names if name != CHECKED or len(names) == 1]
+    if len(timed) < 2:
+        return f"Timed is shape {', '.join(timed)}." if timed else ""
+    checked = f"; `{CHECKED}` is only checked" if len(timed) < len(names) else ""
+    first = "`full`" if "`full`" in timed else timed[-1]
+    return (
+        f"The search times shape {first}, the confirmation {', '.join(timed)}, "
+        f"where the geometric mean is taken{checked}."
+    )
 
 
 def _times(request: Request, shape: Shape) -> str:

@@ -1,22 +1,23 @@
 """What to do next, decided from the history alone: a run that was cut goes on where it stopped.
 
-Functional pass: first candidates, each mended a few times. The first right one gets one advice at
-once, then the other first candidates follow. Optimization pass: the two best lineages in turn; a
-plateau is left by one fresh start. Where nothing is timed the pair ends with that one advice.
-Stop rules and their figures: DESIGN, section 5; arms to compare with: `benchmarks/strategies.py`.
+First candidates with different hints, each mended a few times, the last step of the limit kept for
+one advice. Then the next try goes where this pair's tries have lifted the best most per call: to
+advice on the two best lineages in turn, or to one more first candidate (`agents/worth.py`). Where
+nothing is timed the pair ends with one advice. Reasons and figures: docs/loop.md; arms to compare
+with: `benchmarks/strategies.py`.
 """
 
+import math
+
+from agents.worth import ADVICE_CALLS, advice_worth, first_worth
 from data.records import Iteration, Mode, Move, Settings, Strategy
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 KEPT_LINEAGES = 2
 ENOUGH_HEADROOM = 1.10
 """Time over the roofline floor at which nothing is worth trying."""
-LEAST_GAIN = 1.02
-FRESH_STARTS = 1
-"""New first candidates after a plateau."""
-PATIENCE = 2
-"""Rounds (one step for each kept lineage) without that gain."""
+LEAST_GAIN = 1.01
+"""Expected of a try, or nothing more is tried."""
 CONFIRMATIONS = 3
 """Winners that may fail the confirming run before the pair is given up."""
 
@@ -61,11 +62,9 @@ def _search(history: History, settings: Settings, spent: frozenset[str]) -> Move
         return _create(history, settings) if more else None
     if _may_fix(history, settings, spent):
         return _move(Mode.FIX, history, latest.move.lineage, latest)
-    if _may_open(history, settings, spent) or _stuck(history, settings, spent):
-        return _create(history, settings)
     parent = _next_parent(history, spent)
-    if parent is None:
-        return None
+    if parent is None or _opens(history, settings, spent):
+        return _create(history, settings) if _may_open(history, spent) else None
     return _move(Mode.OPTIMISE, history, parent.move.lineage, parent)
 
 
@@ -104,13 +103,30 @@ def _may_fix(history: History, settings: Settings, spent: frozenset[str]) -> boo
     return not latest.right and lineage not in spent and _fixes(history, lineage) < settings.fixes
 
 
-def _may_open(history: History, settings: Settings, spent: frozenset[str]) -> bool:
-    """Whether the next first candidate is due: the latest one had its advice or was given up."""
-    if _opened(history) >= settings.first or _lineage(_opened(history)) in spent:
-        return False
-    latest = history[-1]
-    advised = latest.move.mode is Mode.OPTIMISE or latest.move.lineage in spent
-    return not latest.right or advised or _opened(history) > 1
+def _may_open(history: History, spent: frozenset[str]) -> bool:
+    """Whether the generator has one more first candidate."""
+    return _lineage(_opened(history)) not in spent
+
+
+def _opens(history: History, settings: Settings, spent: frozenset[str]) -> bool:
+    """Whether a first candidate comes before the next advice on what is right."""
+    best = best_of(history)
+    if best is None or not best.device.timed or not _may_open(history, spent):
+        return best is None
+    calls = _calls_left(history, settings)
+    if calls is not None and calls < ADVICE_CALLS and settings.strategy is Strategy.PAIR:
+        return True
+    if _opened(history) < settings.first:
+        advised = any(i.move.mode is Mode.OPTIMISE for i in history)
+        return advised or settings.steps - len(history) > 1
+    advice = advice_worth(history, analyst=settings.strategy is Strategy.PAIR)
+    return first_worth(history).per_call > advice.per_call
+
+
+def _calls_left(history: History, settings: Settings) -> int | None:
+    """Of models; None where nobody counts them or no model was asked."""
+    made = sum(len(i.calls) for i in history)
+    return settings.calls - made if settings.calls is not None and made else None
 
 
 def _fixes(history: History, lineage: str) -> int:
@@ -134,17 +150,9 @@ def _search_ended(history: History, settings: Settings, spent: frozenset[str]) -
         # Nothing tells which is faster: one advice is all.
         return any(i.move.mode is Mode.OPTIMISE for i in history) or best.move.lineage in spent
     if best is None:
-        return not (_may_fix(history, settings, spent) or _may_open(history, settings, spent))
-    if _close_to_floor(best):
-        return True
-    return _plateau(history, settings, spent) and not _stuck(history, settings, spent)
-
-
-def _stuck(history: History, settings: Settings, spent: frozenset[str]) -> bool:
-    """Whether a plateau was reached that a fresh start may leave; its advice comes after it."""
-    fresh = _opened(history) - settings.first
-    room = settings.steps - len(history) >= 2 and _lineage(_opened(history)) not in spent
-    return room and fresh < FRESH_STARTS and _plateau(history, settings, spent)
+        more = _opened(history) < settings.first and _may_open(history, spent)
+        return not (more or _may_fix(history, settings, spent))
+    return _close_to_floor(best) or _plateau(history, settings)
 
 
 def _close_to_floor(best: Iteration) -> bool:
@@ -153,34 +161,26 @@ def _close_to_floor(best: Iteration) -> bool:
     return bool(floors) and len(floors) == len(times) and max(floors) <= ENOUGH_HEADROOM
 
 
-def _plateau(history: History, settings: Settings, spent: frozenset[str]) -> bool:
-    """Whether the last rounds of advice brought less than the least gain."""
-    if _may_open(history, settings, spent):
+def _plateau(history: History, settings: Settings) -> bool:
+    """Whether neither a first candidate nor advice is expected to bring the least gain."""
+    if _opened(history) < settings.first:
         return False
-    opened = [i.move.step for i in history if i.move.mode is Mode.CREATE]
-    fresh = opened[-1] if len(opened) > settings.first else -1
-    rounds = [i for i in history if i.move.mode is Mode.OPTIMISE and i.move.step > fresh]
-    window = PATIENCE * min(KEPT_LINEAGES, len(_champions(history)))
-    if len(rounds) < window:
-        return False
-    since = rounds[-window].move.step
-    before = best_of(tuple(i for i in history if i.move.step < since))
-    now = best_of(history)
-    if before is None or now is None:
-        return False
-    return _score(now) < LEAST_GAIN * _score(before)
+    advice = advice_worth(history, analyst=settings.strategy is Strategy.PAIR)
+    return max(first_worth(history).lift, advice.lift) < math.log(LEAST_GAIN)
 
 
 def _next_parent(history: History, spent: frozenset[str]) -> Iteration | None:
-    """The best of the kept lineage that was advised least."""
+    """The best of the kept lineage that was advised least since it last rose."""
     kept = [i for i in _champions(history) if i.move.lineage not in spent][:KEPT_LINEAGES]
     if not kept:
         return None
-    return min(kept, key=lambda i: _advised(history, i.move.lineage))
+    return min(kept, key=lambda champion: _advised_since(history, champion))
 
 
-def _advised(history: History, lineage: str) -> int:
-    return sum(i.move.mode is Mode.OPTIMISE and i.move.lineage == lineage for i in history)
+def _advised_since(history: History, champion: Iteration) -> int:
+    later = [i for i in history if i.move.step > champion.move.step]
+    mine = [i for i in later if i.move.lineage == champion.move.lineage]
+    return sum(i.move.mode is Mode.OPTIMISE for i in mine)
 
 
 def _champions(history: History) -> list[Iteration]:

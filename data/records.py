@@ -572,6 +572,8 @@ class Settings:
     strategy: Strategy = Strategy.PAIR
     compact: bool = False
     """Prompts of at most 1,500 tokens, for small models."""
+    calls: int | None = None
+    """Requests to models that the pair may make; None: nobody counts them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

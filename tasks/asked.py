@@ -140,6 +140,7 @@ def _settings(asked: Asked, rails: Guardrails) -> Settings:
         reference=asked.reference,
         strategy=asked.strategy,
         compact=asked.compact,
+        calls=PAIR_CALLS if asked.calls is None else asked.calls,
     )
 
 

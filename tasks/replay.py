@@ -62,9 +62,14 @@ class Script:
     def __init__(self, recording: Recording, pair: Pair) -> None:
         self._name = pair.name
         place = (pair.operator.hash, pair.device.name)
-        self.rows = tuple(r for r in recording.rows if (r.operator.hash, r.device.name) == place)
+        mine = [s for s in recording.said if (s.key.operator_hash, s.key.device) == place]
+        self.rows = tuple(
+            replace(r, calls=tuple(s.call for s in mine if s.key.step == r.move.step))
+            for r in recording.rows
+            if (r.operator.hash, r.device.name) == place
+        )
         self._said: dict[CallKey, list[LlmCall]] = {}
-        for said in recording.said:
+        for said in mine:
             key = replace(said.key, run_id=pair.run_id)
             self._said.setdefault(key, []).append(said.call)
         self._priced = any(s.call.price for s in recording.said)

@@ -339,6 +339,26 @@ def test_the_library_policy_is_told(library: LibraryPolicy) -> None:
     assert words[library] in generator_messages(asked)[0]["content"]
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("full",), "Timed is shape `full`."),
+        (("small",), "Timed is shape `small`."),
+        (
+            ("small", "full", "long"),
+            "The search times shape `full`, the confirmation `full`, `long`",
+        ),
+        (("small", "full", "long"), "`small` is only checked."),
+        (("wide", "deep"), "The search times shape `deep`"),
+    ],
+)
+def test_which_shapes_are_timed_is_told(names: tuple[str, ...], told: str) -> None:
+    """As the judge does it: the official one in the search, all but the small one at the end."""
+    shapes = tuple(replace(ADMISSION.shapes[0], name=name) for name in names)
+    asked = replace(request(), admission=replace(ADMISSION, shapes=shapes))
+    assert told in generator_messages(asked)[0]["content"]
+
+
 def test_guardrails_are_told_and_prompts_can_be_changed() -> None:
     """Patterns stand among the rules; texts of a person come last or instead of ours."""
     rails = Guardrails(

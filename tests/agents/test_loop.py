@@ -8,11 +8,13 @@ from data.records import (
     Candidate,
     Counsel,
     Mode,
+    Proposal,
     Request,
     Strategy,
 )
 from data.verdict import Outcome, Verdict
 from tests.agents.fakes import ADVICE, Scripted, pair
+from tests.data.samples import call
 
 
 def modes(script: Scripted) -> list[str]:
@@ -126,7 +128,7 @@ async def test_no_more_ideas_goes_straight_to_the_confirmation() -> None:
     """A template library that has tried all its schedules ends the search, not the pair."""
     script = Scripted(["1.5x", "1.6x"])
     await port(pair(steps=20), script.stages())
-    assert modes(script) == ["create", "optimise", "confirm"]
+    assert modes(script) == ["create", "create", "confirm"]
 
 
 class Silent(Scripted):
@@ -138,12 +140,10 @@ class Silent(Scripted):
 
 
 async def test_a_lineage_without_advice_leaves_the_others_their_turn() -> None:
-    """What is spent is one lineage, not the search: the next first candidate may be the better."""
-    script = Silent(["1.2x", "2.0x", "3.0x", "1.0x", "1.1x", "1.3x"])
-    history = await port(pair(steps=4, first=2), script.stages())
-    assert [(str(i.move.mode), i.move.lineage) for i in history] == [
-        ("create", "a"),
-        ("create", "b"),
+    """What is spent is one lineage, the best, not the search: the next best takes its turn."""
+    script = Silent(["2.0x", "1.9x", "1.8x", "1.7x", "3.0x", "4.0x"])
+    history = await port(pair(steps=6, first=4), script.stages())
+    assert [(str(i.move.mode), i.move.lineage) for i in history[4:]] == [
         ("optimise", "b"),
         ("optimise", "b"),
         ("confirm", "b"),
@@ -167,11 +167,11 @@ async def test_close_to_the_floor_nothing_more_is_tried() -> None:
 
 
 async def test_a_plateau_stops_the_search() -> None:
-    """Rounds of advice without 2 % gain end the search, after one fresh start, long before 50."""
+    """Where neither advice nor fresh starts bring anything the search ends long before 50."""
     script = Scripted(["2.0x"] + [f"1.{i}x" for i in range(10, 60)])
     await port(pair(steps=50), script.stages())
-    assert 10 < len(script.rows) < 16
-    assert modes(script).count("create") == 4
+    assert 10 < len(script.rows) < 24
+    assert {"create", "optimise"} == set(modes(script)[3:-1])
 
 
 async def test_the_parent_is_timed_beside_its_child() -> None:
@@ -226,11 +226,49 @@ async def test_a_kernel_that_differs_in_layout_only_is_not_built_twice() -> None
     assert "the same source as step 0" in script.rows[1].reason
 
 
+async def test_a_pair_is_advised_before_its_steps_end() -> None:
+    """First candidates come first, but the last step is the analyst's, whose turn it never was."""
+    for steps in (2, 3, 4):
+        script = Scripted(["1.5x", "1.4x", "1.3x", "2.0x"])
+        await port(pair(steps=steps), script.stages())
+        assert modes(script) == ["create"] * (steps - 1) + ["optimise", "confirm"]
+
+
+async def test_what_lifts_is_done_again() -> None:
+    """Where advice pays it goes on; where it never does the calls go to first candidates."""
+    gains = Scripted(["1.00x", "1.01x", "1.02x", *(f"{1 + i / 5:.1f}x" for i in range(1, 8))])
+    await port(pair(steps=10), gains.stages())
+    assert modes(gains)[3:-1] == ["optimise"] * 7
+    vain = Scripted(["1.00x", "2.00x", "1.40x", *(f"0.{i}x" for i in range(50, 70))])
+    await port(pair(steps=12), vain.stages())
+    assert modes(vain)[3:-1].count("create") >= 5
+
+
+async def test_a_last_call_is_no_advice_that_nobody_can_carry_out() -> None:
+    """One call left buys one more first candidate; with two, or uncounted ones, advice goes on."""
+
+    async def fifth(calls: int | None, asked: int) -> str:
+        script = Scripted(["1.50x", "1.51x", "1.52x", "1.53x", "1.6x"])
+
+        async def propose(request: Request) -> Proposal:
+            found = await script.propose(request)
+            return replace(found, calls=(call(),) * asked)
+
+        asking = replace(script.stages(), propose=propose)
+        await port(pair(steps=5, first=4, calls=calls), asking)
+        return modes(script)[4]
+
+    assert await fifth(5, 1) == "create"
+    assert await fifth(6, 1) == "optimise"
+    assert await fifth(None, 0) == "optimise"
+    assert await fifth(1, 0) == "optimise"
+
+
 async def test_the_single_agent_asks_no_analyst() -> None:
     """An arm to compare with: the same steps without advice."""
     script = Scripted(["1.5x", "2.0x", "1.0x"])
     await port(pair(steps=3, strategy=Strategy.SINGLE), script.stages())
-    assert modes(script) == ["create", "optimise", "create", "confirm"]
+    assert modes(script) == ["create", "create", "optimise", "confirm"]
     assert script.advised == []
 
 

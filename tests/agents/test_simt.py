@@ -105,8 +105,10 @@ def test_metal_product_agrees_in_the_emulator(
     check(operator, compiled(text, tmp_path, monkeypatch), torch.randn(33, 64))
 
 
-async def advised(operator: torch.nn.Module, values: dict[str, float]) -> list[str]:
-    """All that the rules advise one after the other for the first OpenCL kernel on a processor."""
+async def advised(
+    operator: torch.nn.Module, values: dict[str, float], *, simd: str = "avx512f"
+) -> list[str]:
+    """All that the rules advise one after the other for the first narrow OpenCL kernel."""
     traced = graph(operator, torch.randn(48, 64))
     template = find(traced, "opencl")
     schedule = template.first(Hints(processor=True))
@@ -118,6 +120,9 @@ async def advised(operator: torch.nn.Module, values: dict[str, float]) -> list[s
     found: list[str] = []
     while True:
         asked = request(Mode.OPTIMISE, history=history, parent=made.id, graph=traced)
+        assert asked.admission.card is not None
+        card = replace(asked.admission.card, simd=simd)
+        asked = replace(asked, admission=replace(asked.admission, card=card))
         counsel = await RuleAnalyst().advise(replace(asked, profile=profile(**values)))
         if counsel.advice is None:
             return found
@@ -139,7 +144,14 @@ async def test_sharing_a_row_among_threads_is_a_technique_on_record() -> None:
     alone = template.first(Hints(processor=True))
     assert "parallel_inner" not in template.techniques(alone)
     assert "parallel_inner" in template.techniques({**alone, "across": "512"})
-    assert "parallel_inner" in await advised(operator, {"bandwidth_share": 0.1})
+
+
+async def test_threads_share_a_row_where_they_run_side_by_side_only() -> None:
+    """On a processor they take turns: the rules advise it to lanes of a GPU alone."""
+    _, operator = model("torch.softmax(x, -1)")
+    slow = {"bandwidth_share": 0.1}
+    assert "parallel_inner" in await advised(operator, slow, simd="16 lanes")
+    assert "parallel_inner" not in await advised(operator, slow)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
