@@ -97,7 +97,8 @@ class LlmAnalyst:
         reading = read(call, request.profile)
         calls = [replace(call, parse_status=str(reading.status))]
         if reading.opinion is None and reading.status is not ParseStatus.REFUSED:
-            asked = repair(ROLE, messages, call, why=reading.fault)
+            compact = request.pair.settings.compact
+            asked = repair(ROLE, messages, call, why=reading.fault, compact=compact)
             second = await self._again(asked, images)
             if second is not None:
                 reading = read(second, request.profile)

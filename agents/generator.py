@@ -45,7 +45,9 @@ class LlmGenerator:
         answer = parse(call.reply, call.finish_reason)
         calls = [replace(call, parse_status=str(answer.status))]
         if answer.status not in FINAL:
-            second = await self._again(messages, call, answer.status)
+            compact = request.pair.settings.compact
+            asked = repair(ROLE, messages, call, why=WHY[answer.status], compact=compact)
+            second = await self._again(asked)
             if second is not None:
                 answer = parse(second.reply, second.finish_reason)
                 calls.append(replace(second, parse_status=str(answer.status)))
@@ -60,12 +62,10 @@ class LlmGenerator:
             messages = generator_messages(request, share=LESS)
             return messages, await self._ask(ROLE, messages)
 
-    async def _again(
-        self, messages: Sequence[Message], call: LlmCall, status: ParseStatus
-    ) -> LlmCall | None:
+    async def _again(self, asked: Sequence[Message]) -> LlmCall | None:
         """The second answer; None when the budget or the model's window has no room for it."""
         try:
-            return await self._ask(ROLE, repair(ROLE, messages, call, why=WHY[status]))
+            return await self._ask(ROLE, asked)
         except (BudgetError, ContextError):
             return None
 

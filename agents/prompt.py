@@ -36,6 +36,10 @@ METRICS = 25
 COMPACT = 1440
 """Estimated tokens of a compact prompt: Qwen's tokenizer counts 1 to 4 % more (10 prompts), so that
 1,500 hold it; a small model on a core reads 33 a second (LLM.md, section 11)."""
+ANSWER = 2000
+"""Estimated tokens of its last answer that a repair turn shows; a compact one what room is left."""
+REPAIR, NOTE = 120, 20
+"""Left in a compact prompt for a repair turn, and in that for the words that something was cut."""
 LATEST = 3
 """Attempts that the analyst sees."""
 _PRECISION = {
@@ -75,10 +79,10 @@ def generator_messages(request: Request, *, share: float = 1.0) -> list[Message]
 
 
 def _fitting(build: Callable[[float], list[Message]]) -> list[Message]:
-    """Messages of at most `COMPACT` tokens: sections shrink until they fit."""
+    """Messages that leave of `COMPACT` tokens what a repair takes: sections shrink to fit."""
     for share in (1.0, 0.8, 0.6, 0.45, 0.3):
         messages = build(share)
-        if tokens(messages) <= COMPACT:
+        if tokens(messages) <= COMPACT - REPAIR:
             break
     return messages
 
@@ -146,10 +150,13 @@ def _analyst(request: Request, schema: str, share: float, name: str) -> list[Mes
     ]
 
 
-def repair(role: str, messages: Sequence[Message], call: LlmCall, *, why: str) -> list[Message]:
+def repair(
+    role: str, messages: Sequence[Message], call: LlmCall, *, why: str, compact: bool = False
+) -> list[Message]:
     """The conversation with one more turn that says what was wrong with the answer's form."""
-    said = cap(call.reply or "(no answer)", 2000)
     asked = _render(f"{role}_repair", 1.0, why=why)
+    left = COMPACT - NOTE - tokens(messages) - estimate(asked) if compact else ANSWER
+    said = cap(call.reply or "(no answer)", left)
     return [*messages, _message("assistant", said), _message("user", asked)]
 
 

@@ -398,6 +398,20 @@ def test_a_compact_prompt_is_small(mode: Mode) -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("mode", [Mode.CREATE, Mode.FIX, Mode.OPTIMISE])
+async def test_a_compact_repair_turn_is_small_too(mode: Mode) -> None:
+    """Conversation, long answer and what was wrong with it stay within the 1,500 tokens."""
+    history = {Mode.FIX: (BROKEN,), Mode.OPTIMISE: (RIGHT,)}.get(mode, ())
+    asked = request(mode, *history, advice=ADVICE if mode is Mode.OPTIMISE else None)
+    long = TARGETS["cpu"].brief(PAIR.device)
+    asked = replace(asked, pair=replace(PAIR, settings=Settings(compact=True), brief=long))
+    model = Model(["no code, but words\n" * 500, ANSWER])
+    await LlmGenerator(model).propose(asked)
+    assert [len(messages) for messages in model.asked] == [2, 4]
+    assert tokens(model.asked[1]) <= COMPACT
+    assert "no code, but words" in model.asked[1][2]["content"]
+
+
 async def test_a_good_answer_becomes_a_candidate() -> None:
     """One call; the candidate says who made it and from what."""
     model = Model([f'```python\n# kforge: {{"techniques": ["vectorize", "magic"]}}\n{GOOD}```'])
