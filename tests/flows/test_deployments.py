@@ -219,3 +219,4 @@ def test_a_worker_runs_a_scheduled_campaign(
         ask(client_url, f"/deployments/{nightly}/schedules/{made['id']}", None, "DELETE")
     verdicts = views.query(ledger, "SELECT verdict FROM iterations").to_pylist()
     assert verdicts, "nothing is on record"
+    assert [f.suffix for f in (ledger / "reports").iterdir()] == [".html"]
