@@ -119,15 +119,40 @@ def checkout(runs: Path, host: Host, tmp_path: Path) -> Checkout:
 
 
 def work(host: Host) -> set[int]:
-    """Processes of jobs.
+    """Processes of jobs, a sandbox's children among them.
 
-    Not sshd, nor the resident and its one judge server, which wait idle for the next controller and
-    end by themselves after five minutes (docs/machines.md).
+    Not sshd, nor the resident and its one judge server with its warm process and what that
+    compiles once: they wait for the next controller and end by themselves (docs/machines.md).
     """
     lines = {pid: line(pid) for pid in host.processes()}
     known = {p: c for p, c in lines.items() if c and not re.search("sshd|machines.resident", c)}
     servers = [pid for pid, command in known.items() if "targets.remote.serve" in command]
-    return set(known) - set(servers[:1])
+    warm = {pid for pid, command in known.items() if "targets.remote.warm" in command}
+    return (set(known) - set(servers[:1]) - warm) | {c for pid in warm for c in judged(pid)}
+
+
+def judged(warm: int) -> set[int]:
+    """Children that a warm process has forked: behind its walls, and not itself."""
+    below = {int(c) for c in children(warm)}
+    for pid in tuple(below):
+        below |= judged(pid)
+    forked = {pid for pid in below if "targets.remote.warm" in line(pid)}
+    return {pid for pid in forked if "bwrap" not in line(pid) + line(parent(pid))}
+
+
+def children(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+
+
+def parent(pid: int) -> int:
+    """Its number; 0 when the process is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def line(pid: int) -> str:
