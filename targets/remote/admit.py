@@ -35,8 +35,8 @@ PROBED_FLOPS = 2e10
 HEADROOM = 1.10
 """Baseline over floor below which nothing is to be won."""
 NEAR_PEAK = "baseline within 10% of the library's own peak: little headroom"
-FORM = "2"
-"""Of what is kept; another one when the probes change."""
+FORM = "3"
+"""Of what is kept; another one when the probes or the graph change."""
 RULES = (continuous.FACTOR, continuous.HALF_NORM, continuous.HALF_WORST, continuous.ONE_ROUNDING)
 
 Times = Mapping[str, float]

@@ -73,7 +73,11 @@ def nodes(exported: torch.export.ExportedProgram) -> tuple[Node, ...]:
     names = {
         s.arg.name: str(s.target) for s in exported.graph_signature.input_specs if s.kind in STATE
     }
-    return tuple(_node(n, names) for n in exported.graph.nodes if n.op != "get_attr")
+    graph = [_node(n, names) for n in exported.graph.nodes if n.op != "get_attr"]
+    if exported.call_spec.out_spec.is_leaf():  # the graph returns a tuple even of one tensor
+        (returned,) = graph[-1].args
+        graph[-1] = replace(graph[-1], args=tuple(returned))  # type: ignore[arg-type]
+    return tuple(graph)
 
 
 def _node(node: torch.fx.Node, names: Mapping[str, str]) -> Node:
