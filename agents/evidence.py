@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agents.excerpt import brief_number, clean
-from data.records import BuildResult, Diagnostic, Draw, Iteration, Mode, Request
+from data.records import BuildResult, Diagnostic, Draw, Iteration, Mode, Request, Timing
 
 ERRORS = 5
 """Distinct compiler errors shown; later ones mostly follow from the first (LLM.md, section 7)."""
@@ -21,6 +21,8 @@ REASON = 100
 _NAMES = re.compile(r"[\u2018'`\"][^\u2019'`\"]*[\u2019'`\"]|\d+")
 """What g++ and clang put into quotation marks, and numbers."""
 
+_INTRINSICS = re.compile(r"\b_mm(256|512)?_\w+|\bsv\w+_f32|\bv\w+q_f32")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
@@ -29,7 +31,7 @@ class Best:
     iteration: Iteration
     speedup: str
     time_us: str | None
-    """At the first timed shape."""
+    """With the shape, and what PyTorch took beside it."""
     of_floor: str | None
     """Roofline floor over time in per cent: 100 is the limit."""
 
@@ -44,11 +46,16 @@ def best(request: Request) -> Best | None:
     return Best(
         iteration=top,
         speedup=f"{top.speedup:.2f}x over {top.baseline}" if top.speedup else "not timed",
-        time_us=brief_number(timing.candidate_us) if timing else None,
+        time_us=_beside(timing) if timing else None,
         of_floor=f"{100 * timing.floor_us / timing.candidate_us:.0f}"
         if timing and timing.floor_us
         else None,
     )
+
+
+def _beside(timing: Timing) -> str:
+    mine, theirs = brief_number(timing.candidate_us), brief_number(timing.baseline_us)
+    return f"{mine} us at `{timing.shape}`, {timing.baseline} {theirs} us beside it"
 
 
 def subject(request: Request) -> Iteration | None:
@@ -62,6 +69,9 @@ def subject(request: Request) -> Iteration | None:
 def report(iteration: Iteration) -> str:
     """What the compiler counted in a candidate, one line; empty when it said nothing."""
     metrics = iteration.build.metrics[:METRICS] if iteration.build else ()
+    source = iteration.candidate.source if iteration.candidate else ""
+    if _INTRINSICS.search(source):  # the compiler has no loops left to vectorise there
+        metrics = tuple(m for m in metrics if not m.name.startswith("loops_"))
     return ", ".join(f"{m.name} {brief_number(m.value)} {m.unit}".strip() for m in metrics)
 
 

@@ -62,6 +62,8 @@ _SHAPES = {
 }
 CHECKED = "small"
 """The shape that is never timed (`targets/remote/measure.py`)."""
+OFFICIAL = "full"
+"""The shape whose parameters are listed; constructor arguments differ from shape to shape."""
 HINTS = (
     "Prefer the plain form: one pass, contiguous access, vectorised inner loop.",
     "Prefer locality: tile so that what is read again stays in cache or registers.",
@@ -174,6 +176,7 @@ def _standing(request: Request) -> dict[str, Any]:
         "shapes_rule": _SHAPES[contract.shapes],
         "timed": _timed(request),
         "tags": list(TECHNIQUES),
+        "official": f" at `{OFFICIAL}`" if _sizes_differ(request) else "",
         "parameters": ", ".join(_tensor(p) for p in request.admission.parameters) or "none",
     }
 
@@ -226,6 +229,12 @@ def _timed(request: Request) -> str:
         f"The search times shape {first}, the confirmation {', '.join(timed)}, "
         f"where the geometric mean is taken{checked}."
     )
+
+
+def _sizes_differ(request: Request) -> bool:
+    """Whether there are parameters, and other shapes that may have them in other sizes."""
+    names = {shape.name for shape in request.admission.shapes}
+    return bool(request.admission.parameters) and OFFICIAL in names and len(names) > 1
 
 
 def _times(request: Request, shape: Shape) -> str:

@@ -196,8 +196,10 @@ _ALL = (
         tag="low_precision",
         meaning="compute or store in a narrower type than declared",
         family="arithmetic",
-        signs=r"\b__half2?\b|\b_Float16\b|\b(__nv_|nv_)?bfloat16\w*|\bhalf[248]?\b|\b__bf16\b"
-        r"|\b__nv_fp8_\w+|\btl\.(float16|bfloat16|float8\w+)\b",
+        signs=r"\b__half2?\b|\b_Float16\b|\b(__nv_|nv_)?bfloat16\w*|\b__bf16\b"
+        r"|\b__nv_fp8_\w+|\btl\.(float16|bfloat16|float8\w+)\b|\bhalf[248]\b|\(half\)"
+        r"|(?<![^;{}(,])\s*(?:(?:const|device|constant|thread|threadgroup|__\w+)\s+)*"
+        r"half\b(?:\s+|\s*\*\s*)\w+\s*(?:\[|[=;,)](?!=))",
     ),
     Technique(tag="algebra", meaning="an equal formula that needs less work", family="algorithm"),
     Technique(

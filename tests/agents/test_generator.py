@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agents.evidence import report
 from agents.generator import LlmGenerator
 from agents.llm import Message
 from agents.prompt import COMPACT, HINTS, generator_messages, tokens
@@ -28,6 +29,7 @@ from data.records import (
     Iteration,
     LibraryPolicy,
     LlmCall,
+    Metric,
     Mode,
     Move,
     Operator,
@@ -292,8 +294,31 @@ def test_advice_and_best_are_shown() -> None:
     assert ADVICE.change in text
     assert "tile = 64" in text
     assert "bandwidth_share = 0.3" in text
-    assert "1.50x over eager, 20 us; the roofline floor is 25 % of that time" in text
+    beside = "20 us at `full`, eager 30 us beside it"
+    assert f"1.50x over eager, {beside}; the roofline floor is 25 % of that time" in text
+    assert "where it is there already or cannot apply" in text
     assert "Why it was refused" not in text
+
+
+def test_a_later_first_candidate_is_asked_for_something_else() -> None:
+    """The fourth kernel of a pair is no first one: it must not be written again."""
+    assert "Write a first kernel" in user(request())
+    later = user(request(Mode.CREATE, WRONG, RIGHT))
+    assert "Write a first kernel" not in later
+    assert "are not to be repeated" in later
+
+
+def test_loops_that_intrinsics_replace_are_not_counted_against_them() -> None:
+    """'0 loops vectorised' reads as a defect where the vectors are written by hand."""
+    counted = tuple(
+        Metric(name=name, value=8.0, unit="count", source="g++")
+        for name in ("loops_missed", "registers")
+    )
+    plain = replace(RIGHT, build=BuildResult(ok=True, route="launcher", metrics=counted))
+    assert "loops_missed" in report(plain)
+    assert RIGHT.candidate is not None
+    made = replace(RIGHT.candidate, source="y = _mm512_add_ps(a, b);")
+    assert report(replace(plain, candidate=made)) == "registers 8 count"
 
 
 def test_a_mend_without_parent_goes_on_from_the_latest() -> None:
