@@ -18,7 +18,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.engine import CLIENT
 from tasks import served
 
-pytestmark = [pytest.mark.prefect, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.prefect, pytest.mark.e2e, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120.0
 

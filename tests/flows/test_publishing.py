@@ -16,7 +16,7 @@ from flows.engine import CLIENT
 from tasks import served
 from tests.flows.api import ask, until
 
-pytestmark = [pytest.mark.prefect, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.prefect, pytest.mark.e2e, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120.0
 

@@ -20,7 +20,7 @@ from tests.data.samples import confirmed
 from tests.flows.shipped import PASSWORD, ROOT, Shipped, shipped
 from tests.simulated import servers
 
-pytestmark = [pytest.mark.prefect, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.prefect, pytest.mark.e2e, pytest.mark.timeout(300)]
 
 READS = ("flow_runs", "deployments", "artifacts", "logs", "variables", "block_documents")
 PAGES = ("dashboard", "runs", "deployments", "concurrency-limits", "artifacts", "settings")

@@ -111,14 +111,14 @@ def test_too_large_operator_is_refused_without_allocating_it() -> None:
     assert "limit is 1.00 GB" in admission.reason
 
 
-def test_a_call_that_the_oracle_can_follow_is_admitted_whatever_its_length() -> None:
-    """31 GFLOP are judged at their official shape, 477 GFLOP are refused without a call."""
+def test_a_call_is_too_long_by_the_measured_peak() -> None:
+    """16 GFLOP are judged at 0.33 TFLOP/s, 31 GFLOP are refused without a call."""
     card = Card(peak_gb_s=10.0, peak_tflop_s={"float32": 0.33})
     terms = replace(TERMS, card=card)
-    assert admitted(source("x @ x", "torch.randn(2500, 2500)"), terms).admitted
-    refused = admitted(source("x @ x", "torch.randn(6200, 6200)"), terms)
+    assert admitted(source("x @ x", "torch.randn(2000, 2000)"), terms).admitted
+    refused = admitted(source("x @ x", "torch.randn(2500, 2500)"), terms)
     assert refused.outcome is Outcome.TOO_LARGE
-    assert "477 GFLOP" in refused.reason
+    assert "31 GFLOP" in refused.reason
 
 
 def test_too_large_intermediate_is_refused() -> None:
