@@ -22,8 +22,9 @@ $(STAMP):
 	  || { echo "kforge needs python3 3.11 or later, found: $$(python3 --version 2>&1)" >&2; exit 1; }
 	@echo "installing into $(VENV): some minutes, once" >&2
 	@$(PYTHON) -m pip --version >/dev/null 2>&1 || python3 -m venv --clear $(VENV)
-	$(PYTHON) -m pip install --quiet '$(TORCH)'
-	$(PYTHON) -m pip install --quiet --editable '.[dev]'
+	$(PYTHON) -m pip install --quiet --no-compile '$(TORCH)'
+	$(PYTHON) -m pip install --quiet --no-compile --editable '.[dev]'
+	@$(PYTHON) -m compileall -qq -j 0 $(VENV)/lib || true  # on all cores; some packages ship templates
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 

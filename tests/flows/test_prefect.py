@@ -18,7 +18,7 @@ from tasks.campaign import Campaign, store_campaign
 from tasks.claim import claimed
 from tests.data.samples import confirmed
 
-pytestmark = [pytest.mark.prefect, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.prefect, pytest.mark.e2e, pytest.mark.timeout(300)]
 
 KFORGE = Path(sys.executable).with_name("kforge")
 ROOT = Path(__file__).parents[2]

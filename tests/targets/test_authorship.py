@@ -64,7 +64,7 @@ assert seen == (1, False), seen
     assert built(rig, recorded).ok
     result = rig.measure(recorded)
     assert result.authored is True, result
-    assert not list((rig.folder / "kept").iterdir())
+    assert not list((rig.folder / "kept").glob(f"{os.getpid()}-*"))
 
 
 def test_products_belong_to_the_judge(rig: Rig) -> None:

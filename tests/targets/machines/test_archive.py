@@ -19,6 +19,8 @@ from targets.machines import archive
 from tests.targets.machines.lean import lean_python
 from tests.targets.rig import ADD, CPU, HONEST
 
+pytestmark = pytest.mark.e2e
+
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
