@@ -67,7 +67,7 @@ def _in_tasks(bar: UUID | None) -> Iterate:
     ) -> Iteration | None:
         async def work() -> Iteration | None:
             done = await agents.loop.step(subject, admission, stages, move, history)
-            if done is not None:
+            if done is not None and not done.right:  # the others stand in the table
                 get_run_logger().info(pages.step_log(done))
             return done
 
@@ -108,6 +108,6 @@ async def _publish(name: str, bar: UUID | None, rows: list[Iteration], result: P
     await told(acreate_table_artifact(pages.step_rows(rows), f"iterations-{key}", title))
     best = pages.best(rows)
     if best is not None:
-        await told(acreate_markdown_artifact(pages.best_page(best), f"best-{key}", title))
-    if bar is not None and (drawn := pictures.page(rows)):
-        await told(acreate_markdown_artifact(drawn, f"pictures-{key}", title))
+        drawn = pictures.page(rows) if bar is not None else ""
+        page = pages.best_page(best, drawn)
+        await told(acreate_markdown_artifact(page, f"best-{key}", title))

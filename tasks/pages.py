@@ -115,8 +115,11 @@ def step_log(iteration: Iteration) -> str:
     return clean("\n".join(lines))
 
 
-def best_page(iteration: Iteration) -> str:
-    """Markdown: the champion's kernel with its speed-up and what that is measured against."""
+def best_page(iteration: Iteration, drawn: str = "") -> str:
+    """Markdown: the champion's kernel with its speed-up and what that is measured against.
+
+    `drawn`: pictures that come before the kernel.
+    """
     source = iteration.candidate.source if iteration.candidate else ""
     if len(source) > PAGE_BYTES:
         half = PAGE_BYTES // 2
@@ -126,7 +129,7 @@ def best_page(iteration: Iteration) -> str:
     return clean(
         f"# {iteration.operator.name} on {iteration.device.name}\n\n"
         f"**{iteration.verdict.value}**: {iteration.reason}\n\n"
-        f"{_facts(iteration)}\n\n{_times(iteration)}"
+        f"{_facts(iteration)}\n\n{_times(iteration)}{drawn}\n\n"
         f"{fence}python\n{source}\n{fence}\n"
     )
 

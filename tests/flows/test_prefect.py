@@ -113,7 +113,7 @@ def test_a_campaign_is_one_flow_run_a_pair_with_its_artifacts(runs: Path, tmp_pa
     assert seen.names == {parent: "Completed", "a@cpu": "Completed", "b@cpu": "Completed"}
     assert seen.tags["a@cpu"] == {"cpu", "map", "kforge", made.run_id}
     assert seen.tags[parent] == {"kforge", made.run_id}
-    kinds = ("progress", "iterations", "best", "pictures")
+    kinds = ("progress", "iterations", "best")
     assert seen.artifacts == {"speedups", *(f"{k}-{o}-cpu" for k in kinds for o in "ab")}
 
 
