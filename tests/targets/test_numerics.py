@@ -308,7 +308,7 @@ class Batches(TorchDispatchMode):  # type: ignore[misc]  # torch is untyped here
         super().__init__()
         self.seen: set[int] = set()
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten.convolution.default and args[0].dtype is torch.float64:
             self.seen.add(len(args[0]))
         return func(*args, **(kwargs or {}))
