@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from agents.offline import address, tile
 from agents.offline import expressions as cpp
-from agents.offline.address import Lanes
 from agents.offline.convolution import ConvolutionNest
 from agents.offline.module import module
 from agents.offline.nest import Place
@@ -181,22 +180,9 @@ class Direct:
         ]
 
     def _finish(self) -> list[str]:
-        """The epilogue on one vector of the product, and its store."""
-        kernel = cpp.Expressions(self.nest)
-        out = self._whole.indices(("n", "channel", "od", "oh", "0"))
-        out += [self._offset(place) for place in cpp.places(self.nest)]
-        lanes = Lanes(left="left")
-        for value in self.nest.values:
-            name = kernel.names[id(value)]
-            if value.op == "product":
-                out.append(f"const V {name} = product;")
-            elif value.op in ("load", "map", "iota"):
-                text = kernel.expression(value, lanes)
-                out.append(f"const {cpp.lane_type(value)} {name} = {text};")
-        for store, value in zip(self.nest.stores, self.nest.outputs, strict=True):
-            name = kernel.names[id(value)]
-            out.append(address.store(self.nest, store, lanes, name, stream=False))
-        return out
+        places = self._whole.indices(("n", "channel", "od", "oh", "0"))
+        places += [self._offset(place) for place in cpp.places(self.nest)]
+        return tile.finish(self.nest, places)
 
     def _offset(self, place: Place) -> str:
         """Where a row begins; lanes that are apart begin at the residue."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from agents.offline import address, tile
 from agents.offline import expressions as cpp
-from agents.offline.address import Lanes
 from agents.offline.module import module
 from agents.offline.product import ProductNest
 from agents.offline.template import Hints, Parameters
@@ -109,22 +108,9 @@ class Matmul:
         ]  # fmt: skip
 
     def _finish(self) -> list[str]:
-        """The epilogue on one vector of the product, and its store."""
-        kernel = cpp.Expressions(self.nest)
-        out = self._whole.place("i + r")
-        out += [
+        places = self._whole.place("i + r")
+        places += [
             f"const long o_{place.variable} = {address.offset(self.nest, place)};"
             for place in cpp.places(self.nest)
         ]
-        lanes = Lanes(left="left")
-        for value in self.nest.values:
-            name = kernel.names[id(value)]
-            if value.op == "product":
-                out.append(f"const V {name} = product;")
-            elif value.op in ("load", "map", "iota"):
-                text = kernel.expression(value, lanes)
-                out.append(f"const {cpp.lane_type(value)} {name} = {text};")
-        for store, value in zip(self.nest.stores, self.nest.outputs, strict=True):
-            name = kernel.names[id(value)]
-            out.append(address.store(self.nest, store, lanes, name, stream=False))
-        return out
+        return tile.finish(self.nest, places)

@@ -2,7 +2,10 @@
 
 from importlib.resources import files
 
-from agents.offline import prelude
+from agents.offline import address, prelude
+from agents.offline import expressions as cpp
+from agents.offline.address import Lanes
+from agents.offline.nest import Nest
 
 TILES = ("4x2", "6x2", "8x2", "12x2", "6x4")
 """Rows by vectors; accumulators fill the registers from 12 x 2 on."""
@@ -17,3 +20,20 @@ def kernel(file: str, body: list[str], parameters: dict[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
     return prelude.text("\n".join([text, *body, ""]), int(parameters["width"]))
+
+
+def finish(nest: Nest, places: list[str]) -> list[str]:
+    """The epilogue on one vector of the product, and its store; `places`: where the vector lies."""
+    kernel = cpp.Expressions(nest)
+    out, lanes = [*places], Lanes(left="left")
+    for value in nest.values:
+        name = kernel.names[id(value)]
+        if value.op == "product":
+            out.append(f"const V {name} = product;")
+        elif value.op in ("load", "map", "iota"):
+            text = kernel.expression(value, lanes)
+            out.append(f"const {cpp.lane_type(value)} {name} = {text};")
+    for store, value in zip(nest.stores, nest.outputs, strict=True):
+        name = kernel.names[id(value)]
+        out.append(address.store(nest, store, lanes, name, stream=False))
+    return out
