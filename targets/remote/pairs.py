@@ -30,6 +30,8 @@ NULL_SHARE = 0.5
 UNSURE = "calls are bound by their launches, so their times cannot be told apart"
 FEW_PAGES = 16
 """A call that maps no more is no matter: 10 us."""
+PAGE_MARGIN = 1.25
+"""Of what a page costs: two threads that map at once wait for each other."""
 SETS = 3
 SETS_BYTES = 128 << 20
 CANDIDATE, PARENT = "candidate", "parent"
@@ -88,7 +90,7 @@ class PairTimes:
         excess = pages[0] - pages[1]
         if excess < FEW_PAGES:
             return seconds
-        return max(seconds - excess * self.page_s, LEAST_NET * seconds)
+        return max(seconds - PAGE_MARGIN * excess * self.page_s, LEAST_NET * seconds)
 
     def net(self, side: str) -> list[float]:
         """Seconds a call, one entry a block."""
