@@ -41,7 +41,8 @@ class Judged:
 
     async def probe(self, device: Device) -> Probe:
         """Measured peaks of the device and the environment of its numbers."""
-        probe: Probe = decode(Probe, await self.judge("probe", {"device": device}, PROBE_S))
+        async with self.turn(device):
+            probe: Probe = decode(Probe, await self.judge("probe", {"device": device}, PROBE_S))
         return probe
 
     async def admit(

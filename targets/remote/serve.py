@@ -57,10 +57,10 @@ class Context:
 
 
 def _probe(context: Context, args: dict[str, Any]) -> object:
-    return _peaks(context, decode(Device, args["device"]))
+    return _peaks(context, decode(Device, args["device"]), leased=True)
 
 
-def _peaks(context: Context, device: Device) -> peaks.Probe:
+def _peaks(context: Context, device: Device, *, leased: bool) -> peaks.Probe:
     """Of the host, of the device beside it, or of the data sheet of one that is not here."""
     from targets.remote import accelerator, device_peaks
 
@@ -68,7 +68,7 @@ def _peaks(context: Context, device: Device) -> peaks.Probe:
         return replace(context.probe, card=emulator.card(device))
     if accelerator.kind_of_device(device).place == accelerator.HOST.place:
         return context.probe
-    return device_peaks.probe(context.cache, device)
+    return device_peaks.probe(context.cache, device, leased=leased)
 
 
 def _admit(context: Context, args: dict[str, Any]) -> object:
@@ -76,7 +76,7 @@ def _admit(context: Context, args: dict[str, Any]) -> object:
 
     operator, contract = decode(Operator, args["operator"]), decode(Contract, args["contract"])
     device = decode(Device, args["device"])
-    probe = _peaks(context, device)
+    probe = _peaks(context, device, leased=bool(args.get("timed")))
     job = MeasureJob(operator=operator, device=device, contract=contract, source="", pairs=0)
     terms = Terms(
         contract=contract,
@@ -117,7 +117,7 @@ def _measure(context: Context, args: dict[str, Any]) -> object:
 
     assert context.zygote is not None
     job = decode(MeasureJob, args)
-    card = _peaks(context, job.device).card
+    card = _peaks(context, job.device, leased=True).card
     return measure(job, zygote=context.zygote, cache=context.cache, card=card)
 
 

@@ -40,5 +40,5 @@ def pointless(before: Sequence[Ask], answers: Sequence[Any], ask: Ask) -> bool:
 async def _answer(job: Job, machine: LocalMachine, ask: Ask) -> Any:
     deadline_s = DEADLINE_S.get(ask.op) or float(ask.args.get("deadline_s", 120.0)) + SLACK_S
     answer = partial(machine.judge, ask.op, ask.args, deadline_s)
-    timed = ask.op == "measure" or bool(ask.args.get("timed"))
+    timed = ask.op in ("measure", "probe") or bool(ask.args.get("timed"))
     return await (leased(machine, job.device, answer) if timed else patiently(answer))
