@@ -98,12 +98,25 @@ def _tensor(value: Tensor, domain: Domain, distribution: str, generator: torch.G
     return _WAYS[domain.kind](work, distribution, generator).to(value.dtype)
 
 
+def _order(count: int, generator: torch.Generator) -> Tensor:
+    return torch.randperm(count, generator=generator, device=generator.device)
+
+
+def _integers(like: Tensor, below: int, generator: torch.Generator) -> Tensor:
+    return torch.randint(0, below, like.shape, generator=generator, device=like.device)
+
+
+def _fraction(like: Tensor, generator: torch.Generator) -> Tensor:
+    """float32 in [0, 1), whatever the type of `like`."""
+    return torch.rand(like.shape, generator=generator, device=like.device)
+
+
 def _normal(x: Tensor, generator: torch.Generator) -> Tensor:
-    return torch.randn(x.shape, generator=generator, dtype=x.dtype)
+    return torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
 
 
 def _uniform(x: Tensor, generator: torch.Generator) -> Tensor:
-    return torch.rand(x.shape, generator=generator, dtype=x.dtype)
+    return torch.rand(x.shape, generator=generator, dtype=x.dtype, device=x.device)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -152,13 +165,13 @@ def _spiked(x: Tensor, generator: torch.Generator) -> Tensor:
     by_extent = sorted(enumerate(x.shape), key=lambda pair: pair[1])
     for turn, (axis, extent) in enumerate(by_extent):  # few lines last and largest: they prevail
         lines = spiked.transpose(axis, -1)
-        places = torch.tensor([e % extent for e in EDGES if -extent <= e < extent])
-        count = lines[..., 0].numel()
-        order = torch.randperm(count, generator=generator) % (2 * len(places))
-        free = torch.randint(0, extent, (len(places),), generator=generator)
-        index = torch.cat((places, free))[order].view(*lines.shape[:-1], 1)
-        large = (8 + 4 * torch.rand(index.shape, generator=generator)).to(x.dtype)
-        sign = torch.randint(0, 4, index.shape, generator=generator).clamp_max(1) * 2 - 1
+        edges = [e % extent for e in EDGES if -extent <= e < extent]
+        places = torch.tensor(edges, device=x.device)
+        order = _order(lines[..., 0].numel(), generator) % (2 * len(places))
+        index = torch.cat((places, _integers(places, extent, generator)))[order]
+        index = index.view(*lines.shape[:-1], 1)
+        large = (8 + 4 * _fraction(index, generator)).to(x.dtype)
+        sign = _integers(index, 4, generator).clamp_max(1) * 2 - 1
         lines.scatter_(-1, index, large * sign * 2**turn)
     return spiked
 
@@ -220,15 +233,15 @@ def _logits(x: Tensor, distribution: str, generator: torch.Generator) -> Tensor:
 
 
 def _indices(x: Tensor, below: int, distribution: str, generator: torch.Generator) -> Tensor:
-    drawn = torch.randint(0, below, x.shape, generator=generator).to(x.dtype)
+    drawn = _integers(x, below, generator).to(x.dtype)
     if distribution == "constant rows":
         return _rows(drawn).expand_as(x).contiguous()
     if distribution == "sorted rows":
         return drawn.sort(-1).values if x.ndim else drawn
     if distribution == "mostly zeros":
-        return torch.where(torch.rand(x.shape, generator=generator) < 0.7, 0, drawn)
+        return torch.where(_fraction(x, generator) < 0.7, 0, drawn)
     if distribution == "shifted by 100":
-        return torch.where(torch.rand(x.shape, generator=generator) < 0.5, below - 1, drawn)
+        return torch.where(_fraction(x, generator) < 0.5, below - 1, drawn)
     return drawn
 
 

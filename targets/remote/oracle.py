@@ -54,13 +54,13 @@ def exact(
     With `noise`, each input is changed by up to that many roundings of its type. Without `steps`
     rounding to integers is left out: what a quantised output was before.
     """
-    generator = torch.Generator().manual_seed(int(noise * 1000) + 17)
+    generator = torch.Generator(loaded.place).manual_seed(int(noise * 1000) + 17)
 
     def widen(x: Tensor) -> Tensor:
         wide = _wide(x)
         if noise and x.is_floating_point():
-            u = torch.rand(x.shape, generator=generator, dtype=torch.float64) - 0.5
-            wide = wide * (1 + u.to(x.device) * noise * EPS.get(x.dtype, 0.0))
+            u = torch.rand(x.shape, generator=generator, dtype=torch.float64, device=x.device)
+            wide = wide * (1 + (u - 0.5) * noise * EPS.get(x.dtype, 0.0))
         return wide
 
     model = _model(loaded, draw).double()
