@@ -9,6 +9,7 @@ it with all that it started.
 """
 
 import argparse
+import gc
 import importlib
 import json
 import os
@@ -26,7 +27,7 @@ from data.records import Contract, Device, MeasureJob, Operator
 from targets.remote import emulator, peaks
 from targets.remote.fork import Fork, fork, kill_group
 from targets.remote.processes import reap
-from targets.remote.sandbox import adopt_orphans
+from targets.remote.sandbox import DEVICE, adopt_orphans
 
 if TYPE_CHECKING:
     from targets.remote.zygote import Zygote
@@ -242,12 +243,13 @@ def _prepare(cache: Path) -> Context:
     """Imports once for all jobs, then measures while nothing else runs."""
     for name in IMPORTED:
         importlib.import_module(name)
+    gc.freeze()  # a collection in a job would look through all of torch: 0.15 s
     return Context(cache=cache, probe=peaks.probe(cache))
 
 
 def serve(prepare: Callable[[], Context], ops: Mapping[str, Op]) -> None:
     """Serves until the end; stdin and stdout are taken, what anything prints goes to stderr."""
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # jobs are forked: ask no driver before
+    os.environ.update(DEVICE)
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
