@@ -42,7 +42,9 @@ async def ours(cases: list[Pair], device: Device, rounds: int) -> tuple[float, l
             began = time.monotonic()
             for case in cases:
                 await machine.admit(_operator(case), Contract(), device)
-            await _judged(machine, cases[0], device)  # compiled baselines, once an operator
+            for case in cases:
+                if case.draws_wanted:  # compiled baselines, once an operator
+                    await _judged(machine, case, device)
             ready = time.monotonic() - began
             taken = [await _told(machine, c, device) for _ in range(rounds) for c in cases]
             confirmed = await _told(machine, cases[0], device, CONFIRM_PAIRS)

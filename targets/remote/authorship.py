@@ -99,7 +99,7 @@ def _watched(
     bench: Bench, example: DrawInput, exp: Expected | None, ghost: Path | None = None
 ) -> _Watched:
     """Raises SideFault."""
-    with bench.candidate(bench.job.source, watched=True, ghost=ghost) as side:
+    with bench.passing(bench.candidate(bench.job.source, watched=True, ghost=ghost)) as side:
         side.construct(bench.loaded.init_args(example.shape), example.state)
         side.inputs([example.inputs])
         if side.kind.maps_answers:

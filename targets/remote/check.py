@@ -2,9 +2,10 @@
 
 import ctypes
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import torch
@@ -46,24 +47,38 @@ class Check:
         self._state: dict[str, torch.Tensor] | None = None
         self._in_place = False
         self._oracle_s = 0.0
+        self._passed = False
+        self._draws = self._plan()
 
-    def run(self, side: Side) -> None:
-        """Raises SideFault with the first thing that is wrong."""
-        bench = self.bench
-        job = bench.job
-        for draw in self._plan():
-            if self._spared(draw):
-                continue
-            began = time.monotonic()
-            exp = expected(bench.loaded, draw, job.contract)
-            self._oracle_s += time.monotonic() - began
+    def begin(self) -> None:
+        """Makes the first draw and asks the oracle: there need be no candidate for that yet."""
+        self._first = self._asked(next(self._draws))
+
+    def run(self, side: Side, *, passed: Callable[[], None]) -> None:
+        """Raises SideFault with the first thing that is wrong.
+
+        `passed` is called once, when the first draw was right.
+        """
+        loaded = self.bench.loaded
+        rest = (self._asked(draw) for draw in self._draws if not self._spared(draw))
+        for draw, exp in chain([self._first], rest):
             if exp is not None:
-                with one_thread() if affordable(bench.loaded, draw.shape) else nullcontext():
+                with one_thread() if affordable(loaded, draw.shape) else nullcontext():
                     self._one(side, draw, exp)
+                if not self._passed:
+                    self._passed = True
+                    passed()
         if not self.draws:
             raise SideFault(
                 RunStatus.WRONG, "the reference is finite for no draw: nothing to compare"
             )
+
+    def _asked(self, draw: DrawInput) -> tuple[DrawInput, Expected | None]:
+        """The draw with what it should give."""
+        began = time.monotonic()
+        exp = expected(self.bench.loaded, draw, self.bench.job.contract)
+        self._oracle_s += time.monotonic() - began
+        return draw, exp
 
     def _plan(self) -> Iterator[DrawInput]:
         loaded, job, seed = self.bench.loaded, self.bench.job, self.bench.seed

@@ -3,8 +3,7 @@
 import os
 import secrets
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,11 +16,13 @@ from targets.remote import hygiene, inherited, neighbours
 from targets.remote.accelerator import kind_of_device
 from targets.remote.allowance import Allowance
 from targets.remote.authorship import Authorship, authorship, ghost_of
-from targets.remote.baseline import choose, known, processor
-from targets.remote.bench import EAGER, Bench
+from targets.remote.baseline import choose, processor
+from targets.remote.bench import Bench
 from targets.remote.check import Check
 from targets.remote.draws import SMALL
+from targets.remote.headstart import HeadStart
 from targets.remote.heap import keep_pages
+from targets.remote.offspring import Child
 from targets.remote.operator import LoadedOperator
 from targets.remote.output import SideFault
 from targets.remote.products import gathered
@@ -47,8 +48,8 @@ class _Findings:
     threads: Threads = field(default_factory=Threads)
     timings: tuple[Timing, ...] = ()
     review: list[str] = field(default_factory=list)
-    isolation: str = ""
-    log: str = ""
+    first: Child | None = None
+    """Where the draws were checked."""
     device: dict[str, str] = field(default_factory=dict)
     """What the device says of itself, now and before."""
     counted: Profile | None = None
@@ -94,7 +95,7 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
         library_ops=found.work.ops,
         authored=found.work.authored,
         review=(*found.work.review, *found.threads.review, *found.review, *check.notes),
-        isolation=found.isolation,
+        isolation=found.first.isolation if found.first else "",
         execution=job.device.execution,
         environment={
             **_environment(),
@@ -102,7 +103,7 @@ def measure(job: MeasureJob, *, zygote: Zygote, cache: Path, card: Card | None =
             **found.threads.environment,
             **found.device,
         },
-        log=_cut(found.log),
+        log=_cut(found.first.log() if found.first else ""),
         counted=found.counted,
         seconds=time.monotonic() - began,
     )
@@ -124,38 +125,25 @@ def _status(bench: Bench, check: Check, found: _Findings) -> tuple[RunStatus, st
 
 def _judge(bench: Bench, check: Check, found: _Findings) -> None:
     """Cheap and decisive first: right, then whose work, then how fast. Raises SideFault."""
-    with compiling(bench) as libraries:
-        with bench.candidate(bench.job.source) as side:
-            found.isolation = side.child.isolation
-            try:
-                check.run(side)
-                bench.inherit(side)
-            finally:
-                side.close()
-                found.log = side.child.log()
-        found.threads = looked_at(bench, libraries)
     if bench.job.pairs > 0 and not bench.job.device.timed:
         raise MachineError(f"{bench.job.device.name} is emulated: it has no time")
     shapes = _timed(bench) if bench.job.pairs > 0 else []
-    with ghost_of(bench) as ghost:
-        _expect(bench, shapes, ghost)
-        found.work = authorship(bench, ghost)
-    if bench.job.pairs > 0:
-        found.timings = tuple(t for shape in shapes if (t := _time(bench, shape, found)))
-        found.counted = None if bench.job.thorough else profiled(bench)
-
-
-def _expect(bench: Bench, shapes: Sequence[str], ghost: Path | None) -> None:
-    """Orders the children of the trace and of the first pair: a context takes 0.2 s at best."""
-    form = known(bench, shapes[0]) if shapes else None
-    count = 1 if form else 0
-    sides = 1 if bench.job.parent_source is None else 2
-    bench.expect(
-        candidates=1 + count * sides,
-        baselines=count,
-        baseline=form.name if form else EAGER,
-        ghost=ghost,
-    )
+    check.begin()
+    with ExitStack() as stack:
+        libraries = stack.enter_context(compiling(bench))
+        start = stack.enter_context(
+            closing(HeadStart(bench, shapes, stack.enter_context(ghost_of(bench))))
+        )
+        with bench.passing(bench.candidate(bench.job.source)) as side:
+            found.first = side.child
+            check.run(side, passed=start.begin)
+            bench.inherit(side)
+        found.threads = looked_at(bench, libraries)
+        start.go_on()
+        found.work = authorship(bench, start.ghost)
+        found.timings = tuple(t for shape in shapes if (t := _time(bench, shape, found, start)))
+    if shapes and not bench.job.thorough:
+        found.counted = profiled(bench)
 
 
 def _timed(bench: Bench) -> list[str]:
@@ -166,7 +154,7 @@ def _timed(bench: Bench) -> list[str]:
     return [s for s in loaded.shapes if s != SMALL] or [loaded.official]
 
 
-def _time(bench: Bench, shape: str, found: _Findings) -> Timing | None:
+def _time(bench: Bench, shape: str, found: _Findings, start: HeadStart) -> Timing | None:
     try:
         choice = choose(bench, shape)
     except SideFault as fault:  # not the candidate's
@@ -176,7 +164,7 @@ def _time(bench: Bench, shape: str, found: _Findings) -> Timing | None:
         raise MachineError(f"the baseline does not run at shape {shape!r}: {fault}") from fault
     if choice.note:
         found.review.append(choice.note)
-    race = Race(bench, shape, choice)
+    race = start.race_of(shape, choice)
     timing = race.run(_floor_us(bench, shape))
     found.review += race.notes
     if timing is not None and (doubt := _doubt(timing)):

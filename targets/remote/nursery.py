@@ -1,12 +1,12 @@
 """Children that are made ready, and others that are ended, while the judge does something else.
 
-A context on a device takes 0.2 to 0.6 s, so those of the first pair are made beside the trace (more
-at once would delay the trace by what they save later), those of the next one beside the warm-up of
-a pair. Nothing is made or ended while times are taken.
+A device needs 0.15 s for a context and 0.1 s to let go of one. So those of the trace are made
+beside the checks, and what is over ends beside what comes next. Nothing is made or ended while
+times are taken.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
@@ -15,32 +15,18 @@ from targets.remote.output import SideFault
 from targets.remote.sandbox import View
 from targets.remote.side import Side
 
-AT_ONCE = 8
-
-
-def together(
-    stack: ExitStack, makers: Sequence[Callable[[], Side]], *, at_once: bool
-) -> list[Side]:
-    """What each maker makes, in order, closed with the stack; raises what the first of them raised.
-
-    At once on a device, where a child spends 0.4 s on its first call.
-    """
-    if not at_once:
-        return [stack.enter_context(make()) for make in makers]
-    with ThreadPoolExecutor(len(makers)) as pool:
-        making = [pool.submit(make) for make in makers]
-    made = [stack.enter_context(m.result()) for m in making if m.exception() is None]
-    for failed in making:
-        failed.result()
-    return made
+AT_ONCE = 4
+"""The driver makes one context after the other: with more, all come late."""
 
 
 class Nursery:
-    """Ordered children by what they may see."""
+    """Ordered children by what they may see, and sides that end."""
 
     def __init__(self) -> None:
         self._makers = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nursery")
+        self._enders = ThreadPoolExecutor(1, thread_name_prefix="ending")
         self._ordered: dict[View, deque[Future[Side]]] = {}
+        self._ending: list[tuple[Side, Future[str]]] = []
 
     def order(self, view: View, make: Callable[[], Side], count: int) -> None:
         """Starts to make them; whoever takes one waits for it."""
@@ -52,11 +38,25 @@ class Nursery:
         queue = self._ordered.get(view)
         return queue.popleft().result() if queue else make()
 
+    def end(self, side: Side) -> None:
+        """Nobody needs the side any more: its process ends from now on."""
+        side.child.kill()
+        self._ending.append((side, self._enders.submit(side.child.end)))
+
     def settle(self) -> None:
-        """Waits until nothing is being made: a timing wants an idle machine."""
+        """Waits until nothing is being made or ended: a timing wants an idle machine.
+
+        Raises MachineError when something cannot be ended. What has ended is closed here, in the
+        thread that has the device's context.
+        """
         for queue in self._ordered.values():
             for future in queue:
                 future.exception()
+        ending, self._ending = self._ending, []
+        with ExitStack() as stack:
+            for side, ended in ending:
+                stack.callback(side.close)
+                stack.callback(ended.result)
 
     def close(self) -> None:
         """Ends the children that nobody took."""
@@ -64,36 +64,10 @@ class Nursery:
             for future in queue:
                 if not future.cancel():
                     with suppress(MachineError, SideFault):
-                        future.result().close()
+                        self.end(future.result())
         self._ordered.clear()
-        self._makers.shutdown()
-
-
-class Endings:
-    """Sides of a pair that is over: each takes the device 0.1 s to let go of."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="endings")
-        self._stack, self._ended = ExitStack(), list[Future[str]]()
-
-    def begin(self, sides: Sequence[Side], stack: ExitStack) -> None:
-        """Their processes end from now on; `stack` closes them when that is settled."""
-        self._stack = stack
-        self._ended = [self._pool.submit(side.child.end) for side in sides]
-
-    def settle(self) -> None:
-        """Waits until they are gone, and closes them: in the thread that has the device's context.
-
-        Raises MachineError when one cannot be ended.
-        """
-        ended, self._ended = self._ended, []
-        with self._stack:
-            for one in ended:
-                one.result()
-
-    def close(self) -> None:
-        """Settles, and ends the thread."""
         try:
             self.settle()
         finally:
-            self._pool.shutdown()
+            self._makers.shutdown()
+            self._enders.shutdown()

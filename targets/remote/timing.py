@@ -27,7 +27,7 @@ from targets.remote.contents import Content, Contents
 from targets.remote.cores import left_to_sides, pin
 from targets.remote.draws import parameters
 from targets.remote.heap import page_seconds
-from targets.remote.nursery import Endings, together
+from targets.remote.lineup import PAIRS, Lineup
 from targets.remote.output import SideFault
 from targets.remote.pairs import (
     CANDIDATE,
@@ -45,6 +45,10 @@ from targets.remote.side import Side
 from targets.remote.stopwatch import Answer, Given, time_message, time_null
 from targets.remote.warming import burst, queueable, warm_up
 
+AHEAD_SHARE = 0.4
+"""Of a device's memory, for sides that wait for their pair."""
+LEAST_GIB = 16.0
+"""Of memory that a device has where nothing is known."""
 CLEARLY_SLOWER = 0.8
 ENOUGH_SLOW = 3
 """Pairs after which a clearly slower candidate is confirmed as such."""
@@ -72,7 +76,10 @@ class Race:
         self._stood: dict[str, int] = {}
         self._arenas: dict[str, Arena] = {}
         self._page_s = page_seconds()
-        self._endings = Endings()
+        names = [choice.name, CANDIDATE]
+        names += [PARENT] if bench.job.parent_source is not None else []
+        makers = {name: partial(self.ready, name) for name in names}
+        self._lineup = Lineup(makers, ahead=self._room(len(names)))
         self._full = {0, self._random.randrange(max(1, bench.job.pairs))}
         """Pairs in which the known content is verified in full."""
         on_host = not bench.kind.maps_answers
@@ -83,6 +90,24 @@ class Race:
         whole = self.bench.kind.maps_answers or all(t.numel() for t in self.audit.example)
         return self.audit.example if whole else []
 
+    def _room(self, sides: int) -> int:
+        """Pairs whose sides the device's memory holds; none are set up ahead on the host."""
+        if not self.bench.kind.maps_answers:
+            return 0
+        card = self.bench.card
+        memory = AHEAD_SHARE * (card.memory_gib if card else LEAST_GIB) * 2**30
+        answer = sum(t.numel() * t.element_size() for t in self.audit.example)
+        one = sides * self.form.sets * (self.contents.bytes + answer)
+        return max(1, min(PAIRS, int(memory // max(1, one))))
+
+    def begin(self, *, baselines: bool) -> int:
+        """The sides of the first pairs are set up from now on; `baselines` alone at first.
+
+        How many further sides they will have.
+        """
+        sure = self.bench.job.pairs if self.bench.job.thorough else 1
+        return self._lineup.begin(sure, [self.choice.name] if baselines else None)
+
     def run(self, floor_us: float | None) -> Timing | None:
         """None when no pair could be finished in time. Raises SideFault for the candidate's."""
         gc.collect()
@@ -91,9 +116,14 @@ class Race:
             with left_to_sides() if self.bench.kind.maps_answers else nullcontext() as self._core:
                 pairs = self._pairs()
         finally:
-            self._endings.close()
-            self.free()
+            self.close()
         return self._timing(pairs, floor_us) if pairs else None
+
+    def close(self) -> None:
+        """Ends what is still there of its sides."""
+        self._lineup.close()
+        self.bench.nursery.settle()
+        self.free()
 
     def free(self) -> None:
         """Memory of the input sets."""
@@ -168,13 +198,11 @@ class Race:
         )
 
     def _pair(self, number: int) -> PairTimes:
-        self._expect_after(number)
         with ExitStack() as stack:
-            sides = self._sides(stack)
+            sides = self._lineup.take(stack, self.bench.job.pairs - number)
             for side in sides:
                 self._warm(side, worn=number == self._worn)
             self.bench.nursery.settle()
-            self._endings.settle()
             for side in sides:
                 self._queue(side)
             if not self._ahead:
@@ -182,17 +210,10 @@ class Race:
                     side.gate = None
             times = PairTimes(page_s=self._page_s)
             self._blocks(sides, times, full=number in self._full or self.audit.everywhere)
+            stack.pop_all()
             for side in sides:
-                side.child.kill()  # all at once: the device lets go of one in 0.1 s
-            self._endings.begin(sides, stack.pop_all())
+                self.bench.nursery.end(side)
             return times
-
-    def _expect_after(self, number: int) -> None:
-        """Orders the children of the next pair, unless this one is likely to be the last."""
-        job = self.bench.job
-        if number + 1 < job.pairs and (number or job.thorough):
-            candidates = 1 if job.parent_source is None else 2
-            self.bench.expect(candidates=candidates, baselines=1, baseline=self.choice.name)
 
     def _warm(self, side: Side, *, worn: bool) -> None:
         """Warm, and frozen until its turn."""
@@ -226,13 +247,6 @@ class Race:
             if name == CANDIDATE:
                 raise
             raise MachineError(f"{name} failed while it was timed: {fault}") from fault
-
-    def _sides(self, stack: ExitStack) -> list[Side]:
-        """Fresh ones, with one call behind them."""
-        names = [self.choice.name, CANDIDATE]
-        names += [PARENT] if self.bench.job.parent_source is not None else []
-        makers = [partial(self.ready, name) for name in names]
-        return together(stack, makers, at_once=self.bench.kind.maps_answers)
 
     def ready(self, name: str) -> Side:
         """A fresh side, with one call behind it. Raises SideFault for the candidate's."""
@@ -290,9 +304,10 @@ class Race:
                 if full and 0 <= at < len(turn):
                     turn[at].insert(self.audit.known, self._random)
                 answers = {}
+                null = self.bench.kind.maps_answers and block in (0, self.form.blocks - 1)
                 for side in order:
                     with self._blamed(side.name):
-                        answers[side.name] = self._turn(side, turn, times)
+                        answers[side.name] = self._turn(side, turn, times, null=null)
                 self._agree(turn, answers)
                 order.reverse()
             if not self.bench.kind.maps_answers:
@@ -309,7 +324,9 @@ class Race:
     def fresh(self, calls: int) -> list[Content]:
         return [self.contents.fresh() for _ in range(calls)]
 
-    def _turn(self, side: Side, turn: Sequence[Given], times: PairTimes) -> list[Answer]:
+    def _turn(
+        self, side: Side, turn: Sequence[Given], times: PairTimes, *, null: bool
+    ) -> list[Answer]:
         """One side's turn of a block: a call to wake up, then the timed messages."""
         times.void |= side.child.cpu_ns() - self._stood[side.name] > FROZEN_NS
         side.thaw()
@@ -321,9 +338,9 @@ class Race:
             answers.append(answer)
             if side.name == CANDIDATE and given.known is not None:
                 self.audit.full(side, answer, given.known)
-        if self.bench.kind.maps_answers:
-            null = time_null(side, turn[0].contents) / self.form.batch
-            times.nulls.setdefault(side.name, []).append(null)
+        if null:
+            without = time_null(side, turn[0].contents) / self.form.batch
+            times.nulls.setdefault(side.name, []).append(without)
         side.freeze()
         self._stood[side.name] = side.child.cpu_ns()
         calls = len(turn) * self.form.batch
