@@ -39,8 +39,10 @@ class HeadStart:
     def race_of(self, shape: str, choice: Choice) -> Race:
         """The one that has begun, or a new one."""
         race, self._race = self._race, None
-        if race is not None and race.shape == shape:
-            return race
+        if race is not None:
+            if (race.shape, race.choice) == (shape, choice):
+                return race
+            race.close()
         return Race(self._bench, shape, choice)
 
     def close(self) -> None:

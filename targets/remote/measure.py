@@ -182,7 +182,7 @@ def _doubt(timing: Timing) -> str:
 
 def _again(race: Race, timing: Timing) -> str:
     """What the candidate takes alone. Raises SideFault where its bytes could not be moved so."""
-    alone = solo_us(race)
+    alone = solo_us(race.course)
     need = None if timing.warm else _bytes_us(race.bench, race.shape)
     if impossible(timing.candidate_us, alone, need):
         times = f"{timing.candidate_us:.0f} us a call, {alone:.0f} alone"

@@ -8,8 +8,8 @@ import random
 import statistics
 
 from targets.remote.bench import CANDIDATE
+from targets.remote.course import Course
 from targets.remote.stopwatch import Given, time_message
-from targets.remote.timing import Race
 from targets.remote.warming import warm_up
 
 MESSAGES = 5
@@ -17,22 +17,22 @@ BELOW = 0.8
 """Of the time that its bytes need; nearer to it the peak may be at fault: rounds agree to 15 %."""
 
 
-def solo_us(race: Race) -> float:
+def solo_us(course: Course) -> float:
     """Microseconds a call, median; all verified in full. On the host only. Raises SideFault."""
-    rng, seconds = random.Random(race.bench.seed + 17), []
+    rng, seconds = random.Random(course.bench.seed + 17), []
     try:
-        with race.ready(CANDIDATE) as side:
-            warm_up(side, race.form, race.fresh)
+        with course.ready(CANDIDATE) as side:
+            warm_up(side, course.form, course.fresh)
             for number in range(MESSAGES):
-                race.audit.learn(race.state)
-                given = Given(number % race.form.sets, race.fresh(race.form.batch))
-                given.insert(race.audit.known, rng)
-                answer = time_message(side, given, slots=race.form.slots)
+                course.audit.learn(course.state)
+                given = Given(number % course.form.sets, course.fresh(course.form.batch))
+                given.insert(course.audit.known, rng)
+                answer = time_message(side, given, slots=course.form.slots)
                 assert given.known is not None
-                race.audit.full(side, answer, given.known)
-                seconds.append(answer.seconds / race.form.batch)
+                course.audit.full(side, answer, given.known)
+                seconds.append(answer.seconds / course.form.batch)
     finally:
-        race.free()
+        course.free()
     return statistics.median(seconds) * 1e6
 
 

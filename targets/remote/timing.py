@@ -9,25 +9,20 @@ import gc
 import random
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 
-from data.errors import MachineError
 from data.records import RunStatus, Timing
-from targets.remote.arena import Arena, pack
-from targets.remote.audit import Audit
 from targets.remote.baseline import Choice
-from targets.remote.bench import COMPILED, Bench
-from targets.remote.contents import Content, Contents
+from targets.remote.bench import Bench
 from targets.remote.cores import left_to_sides, pin
-from targets.remote.draws import parameters
+from targets.remote.course import Course
 from targets.remote.heap import page_seconds
-from targets.remote.lineup import PAIRS, Lineup
+from targets.remote.lineup import Lineup
 from targets.remote.output import SideFault
 from targets.remote.pairs import (
     CANDIDATE,
@@ -35,8 +30,6 @@ from targets.remote.pairs import (
     UNSURE,
     PairTimes,
     cache_bytes,
-    device_form,
-    form_of,
     spread,
     unsure,
 )
@@ -45,10 +38,6 @@ from targets.remote.side import Side
 from targets.remote.stopwatch import Answer, Given, time_message, time_null
 from targets.remote.warming import burst, queueable, warm_up
 
-AHEAD_SHARE = 0.4
-"""Of a device's memory, for sides that wait for their pair."""
-LEAST_GIB = 16.0
-"""Of memory that a device has where nothing is known."""
 CLEARLY_SLOWER = 0.8
 ENOUGH_SLOW = 3
 """Pairs after which a clearly slower candidate is confirmed as such."""
@@ -61,44 +50,21 @@ class Race:
 
     def __init__(self, bench: Bench, shape: str, choice: Choice) -> None:
         self.bench, self.shape, self.choice = bench, shape, choice
+        self.course = Course(bench, shape, choice)
+        self.audit, self.form = self.course.audit, self.course.form
         self.notes: list[str] = []
-        self.contents = Contents(bench.loaded, shape, bench.seed + 7)
-        self.state = parameters(bench.loaded, shape, bench.seed + 11)
-        self.audit = Audit(bench.loaded, shape, bench.job.contract, self.contents)
-        self.audit.learn(self.state)
-        form = device_form if bench.kind.maps_answers else form_of
-        self._whole = form(choice.seconds, self.contents.bytes, self._example())
-        self.form = self._whole
         self._ahead = bench.kind.maps_answers
         """Calls are launched ahead and wait at a gate."""
         self._core: int | None = None
         self._random = random.Random(bench.seed + 13)
         self._stood: dict[str, int] = {}
-        self._arenas: dict[str, Arena] = {}
         self._page_s = page_seconds()
-        names = [choice.name, CANDIDATE]
-        names += [PARENT] if bench.job.parent_source is not None else []
-        makers = {name: partial(self.ready, name) for name in names}
-        self._lineup = Lineup(makers, ahead=self._room(len(names)))
+        makers = {name: partial(self.course.ready, name) for name in self.course.names}
+        self._lineup = Lineup(makers, ahead=self.course.room())
         self._full = {0, self._random.randrange(max(1, bench.job.pairs))}
         """Pairs in which the known content is verified in full."""
         on_host = not bench.kind.maps_answers
         self._worn = max(self._full) if bench.job.thorough and on_host else None
-
-    def _example(self) -> list[torch.Tensor]:
-        """The form of an answer; [] where a Python value among them must stay where it is."""
-        whole = self.bench.kind.maps_answers or all(t.numel() for t in self.audit.example)
-        return self.audit.example if whole else []
-
-    def _room(self, sides: int) -> int:
-        """Pairs whose sides the device's memory holds; none are set up ahead on the host."""
-        if not self.bench.kind.maps_answers:
-            return 0
-        card = self.bench.card
-        memory = AHEAD_SHARE * (card.memory_gib if card else LEAST_GIB) * 2**30
-        answer = sum(t.numel() * t.element_size() for t in self.audit.example)
-        one = sides * self.form.sets * (self.contents.bytes + answer)
-        return max(1, min(PAIRS, int(memory // max(1, one))))
 
     def begin(self, *, baselines: bool) -> int:
         """The sides of the first pairs are set up from now on; `baselines` alone at first.
@@ -123,12 +89,7 @@ class Race:
         """Ends what is still there of its sides."""
         self._lineup.close()
         self.bench.nursery.settle()
-        self.free()
-
-    def free(self) -> None:
-        """Memory of the input sets."""
-        while self._arenas:
-            self._arenas.popitem()[1].free()
+        self.course.free()
 
     def _pairs(self) -> list[PairTimes]:
         pairs: list[PairTimes] = []
@@ -191,7 +152,7 @@ class Race:
             floor_us=floor_us,
             null_us=statistics.median(s * 1e6 for p in pairs for s in (p.null or p.nulls[base])),
             others_us={k: v for k, v in self.choice.times_us.items() if k != base},
-            warm=self.form.sets * self.contents.bytes
+            warm=self.form.sets * self.course.contents.bytes
             < (self.bench.kind.cache_bytes() or cache_bytes()),
             samples_us=samples,
             allocation=statistics.median(p.allocation(base, CANDIDATE) for p in pairs),
@@ -219,8 +180,8 @@ class Race:
         """Warm, and frozen until its turn."""
         if self._core is not None:
             pin(side.child.pid, self._core)
-        with self._blamed(side.name):
-            call_s = warm_up(side, self.form, self.fresh)
+        with self.course.blamed(side.name):
+            call_s = warm_up(side, self.form, self.course.fresh)
             if worn:
                 side.loop(burst(call_s, self._random))
         side.freeze()
@@ -231,63 +192,12 @@ class Race:
         if not self._ahead:
             return
         side.thaw()
-        with self._blamed(side.name):
-            calls = queueable(side, self.form.batch, self.fresh)
+        with self.course.blamed(side.name):
+            calls = queueable(side, self.form.batch, self.course.fresh)
         side.freeze()
         self._stood[side.name] = side.child.cpu_ns()
         self._ahead = calls > 0
-        self.form = replace(self.form, batch=calls) if calls else self._whole
-
-    @contextmanager
-    def _blamed(self, name: str) -> Iterator[None]:
-        """A fault of the baseline or the parent is not the candidate's: MachineError."""
-        try:
-            yield
-        except SideFault as fault:
-            if name == CANDIDATE:
-                raise
-            raise MachineError(f"{name} failed while it was timed: {fault}") from fault
-
-    def ready(self, name: str) -> Side:
-        """A fresh side, with one call behind it. Raises SideFault for the candidate's."""
-        with self._blamed(name):
-            side = self._begun(name)
-            try:
-                self._set_up(side)
-            except BaseException:
-                side.close()
-                raise
-            return side
-
-    def _begun(self, name: str) -> Side:
-        """A child that has executed its source."""
-        if name == self.choice.name:
-            return self.bench.baseline(name)
-        job = self.bench.job
-        side = self.bench.candidate(job.source if name == CANDIDATE else job.parent_source or "")
-        side.name = name
-        return side
-
-    def _set_up(self, side: Side) -> None:
-        """Model and inputs, one call."""
-        compiled = side.name == COMPILED
-        side.construct(self.bench.loaded.init_args(self.shape), self.state, compiled=compiled)
-        self._place(side)
-        side.call(first=True)
-        if self.form.slots:
-            side.outputs_to(self.audit.example, self.form.batch)
-
-    def _place(self, side: Side) -> None:
-        """The input sets, in memory that the sides of this name have in turn."""
-        tensors: list[torch.Tensor] = []
-        sets = [self.contents.example] * self.form.sets
-        if self.bench.kind.maps_answers:
-            side.inputs(sets)
-            return
-        args: list[list[Any]] = [[pack(a, tensors) for a in inputs] for inputs in sets]
-        if side.name not in self._arenas:
-            self._arenas[side.name] = Arena.holding(tensors)
-        side.borrow(args, self._arenas[side.name])
+        self.form = replace(self.form, batch=calls) if calls else self.course.form
 
     def _blocks(self, sides: Sequence[Side], times: PairTimes, *, full: bool) -> None:
         order = self._random.sample(sides, len(sides))
@@ -299,14 +209,14 @@ class Race:
         try:
             for block in range(self.form.blocks):
                 numbers = range(block * self.form.messages, (block + 1) * self.form.messages)
-                turn = [Given(n % self.form.sets, self.fresh(self.form.batch)) for n in numbers]
+                turn = [self._given(n) for n in numbers]
                 at = known - numbers.start
                 if full and 0 <= at < len(turn):
                     turn[at].insert(self.audit.known, self._random)
                 answers = {}
                 null = self.bench.kind.maps_answers and block in (0, self.form.blocks - 1)
                 for side in order:
-                    with self._blamed(side.name):
+                    with self.course.blamed(side.name):
                         answers[side.name] = self._turn(side, turn, times, null=null)
                 self._agree(turn, answers)
                 order.reverse()
@@ -316,13 +226,13 @@ class Race:
             gc.enable()
             torch.set_num_threads(threads)
 
+    def _given(self, number: int) -> Given:
+        return Given(number % self.form.sets, self.course.fresh(self.form.batch))
+
     def _agree(self, turn: Sequence[Given], answers: dict[str, list[Answer]]) -> None:
         base = answers[self.choice.name]
         for given, mine, theirs in zip(turn, answers[CANDIDATE], base, strict=True):
             self.audit.sampled(given.contents, mine, theirs)
-
-    def fresh(self, calls: int) -> list[Content]:
-        return [self.contents.fresh() for _ in range(calls)]
 
     def _turn(
         self, side: Side, turn: Sequence[Given], times: PairTimes, *, null: bool
@@ -355,6 +265,6 @@ class Race:
         """Seconds a call of messages, hand-over and sample alone."""
         side.thaw()
         side.call()
-        contents = self.fresh(self.form.batch)
+        contents = self.course.fresh(self.form.batch)
         taken = [time_null(side, contents) for _ in range(20)]
         return statistics.median(taken) / self.form.batch
