@@ -43,6 +43,8 @@ class Child:
         self._namespace = processes.namespace(birth.pid)
         self._excess = ""
         self._killed_for_memory = False
+        self._signalled = False
+        """Stopped by signals, perhaps beside its group."""
         self._ended: int | None = None
 
     @property
@@ -86,6 +88,7 @@ class Child:
         """Stops every thread of every process and waits until all stand still."""
         if self._group.freeze(on=True):
             return
+        self._signalled = True  # also where the group stands still a moment later
         for _ in range(200):
             running = [p for p in self.processes() if not processes.stopped(p)]
             if not running:
@@ -95,7 +98,10 @@ class Child:
             time.sleep(0.0005)
 
     def thaw(self) -> None:
-        if not self._group.freeze(on=False):
+        """All go on, however they were stopped: under load a group is late, and both ways count."""
+        thawed = self._group.freeze(on=False)
+        if self._signalled or not thawed:
+            self._signalled = False
             for p in self.processes():
                 processes.send(p, signal.SIGCONT)
 

@@ -8,6 +8,7 @@ import torch
 from data.errors import MachineError
 from data.records import RunStatus
 from targets.remote.allowance import Allowance
+from targets.remote.cgroup import Group
 from targets.remote.check import same
 from targets.remote.output import SideFault
 from tests.targets.rig import SECONDS, Rig
@@ -122,6 +123,24 @@ def test_a_frozen_child_uses_no_time(rig: Rig) -> None:
         side.thaw()
         side.construct([], {})
         assert side.child.cpu_ns() > before
+
+
+def test_a_child_that_was_frozen_late_goes_on(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under load the group stands still only after signals were sent as well: both are undone."""
+    real = Group.freeze
+
+    def late(group: Group, *, on: bool) -> bool:
+        return real(group, on=on) and not on
+
+    with rig.side() as side:
+        side.load(WRAP.format(body="return x"))
+        monkeypatch.setattr(Group, "freeze", late)
+        side.freeze()
+        monkeypatch.undo()
+        side.thaw()
+        began = time.monotonic()
+        side.construct([], {})
+        assert time.monotonic() - began < 5
 
 
 def test_a_forged_address_is_no_crash_of_the_judge(rig: Rig) -> None:
