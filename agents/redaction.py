@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 _NAME = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)", re.IGNORECASE)
 SHORTEST = 8
@@ -24,9 +25,14 @@ def redact(text: str, environment: Mapping[str, str] | None = None) -> str:
     'GET https://host/v1?key=[redacted]'
     """
     known = os.environ if environment is None else environment
-    secrets = [(v, k) for k, v in known.items() if len(v) >= SHORTEST and _NAME.search(k)]
+    secrets = [(v, k) for k, v in known.items() if len(v) >= SHORTEST and _secret(k)]
     for value, name in sorted(secrets, key=lambda s: -len(s[0])):
         text = text.replace(value, f"[redacted {name}]")
     for shape, replacement in _SHAPES:
         text = shape.sub(replacement, text)
     return text
+
+
+@lru_cache(maxsize=1024)
+def _secret(name: str) -> bool:
+    return _NAME.search(name) is not None

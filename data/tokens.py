@@ -8,6 +8,7 @@ import ast
 import io
 import re
 import tokenize
+from functools import lru_cache
 
 _LEXER = re.compile(
     r"""
@@ -63,6 +64,7 @@ def bare(source: str) -> str:
     return "\n".join(line for line in plain if line)
 
 
+@lru_cache(maxsize=512)
 def essence(module: str) -> str:
     """The module without what changes nothing: comments, layout, docstrings, also in kernels.
 
