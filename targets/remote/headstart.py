@@ -1,6 +1,6 @@
 """What comes after the checks of a candidate on a device, made ready beside them.
 
-A context there takes 0.15 s and a compiled baseline 0.9 s more, in each process anew. On the host,
+A context there takes 0.15 s and a compiled baseline 0.1 s more, in each process anew. On the host,
 where a child is made in no time, nothing is made ahead.
 """
 
