@@ -88,15 +88,12 @@ class Bench:
         if self.kept is not None:
             inherited.collect(side.child.home, self.kept)
 
-    def expect(
-        self, *, candidates: int, baselines: int = 0, baseline: str = "", ghost: Path | None = None
-    ) -> None:
+    def expect(self, *, candidates: int, ghost: Path | None = None) -> None:
         """So many children will be asked for soon; on the host one is made in no time."""
         if not self.kind.maps_answers:
             return
         for view, count in (
             (self._view(CANDIDATE), candidates),
-            (self._view(baseline or EAGER), baselines),
             (self._view(CANDIDATE, ghost), int(ghost is not None)),
         ):
             self.nursery.order(view, lambda view=view: self._child(view), count)  # type: ignore[misc]  # bound now

@@ -47,7 +47,6 @@ class Check:
         self._state: dict[str, torch.Tensor] | None = None
         self._in_place = False
         self._oracle_s = 0.0
-        self._passed = False
         self._draws = self._plan()
 
     def begin(self) -> None:
@@ -61,13 +60,14 @@ class Check:
         """
         loaded = self.bench.loaded
         rest = (self._asked(draw) for draw in self._draws if not self._spared(draw))
+        once = True
         for draw, exp in chain([self._first], rest):
             if exp is not None:
                 with one_thread() if affordable(loaded, draw.shape) else nullcontext():
                     self._one(side, draw, exp)
-                if not self._passed:
-                    self._passed = True
+                if once:
                     passed()
+                once = False
         if not self.draws:
             raise SideFault(
                 RunStatus.WRONG, "the reference is finite for no draw: nothing to compare"
