@@ -80,7 +80,7 @@ def continuous(runs: Runs, number: int) -> Continuous | None:
     signs = torch.empty(0) if whole else _signs(values, output)
     if signs is None:
         return None
-    truth = exact_output(values, _terms(runs.draw))
+    truth = exact_output(values, lambda: _terms(runs.draw))
     strict = _unit(runs, truth, number)
     wide = EPS[torch.float32] * ONE_ROUNDING * FACTOR
     half = has_half(runs.draw, runs.declared)

@@ -19,10 +19,10 @@ LEAST_BLOCKS = 4
 SINGLE_S = 0.001
 """Calls from here on go one by one; shorter ones in batches (the messages take up to 100 us)."""
 BATCH = 16
-DEVICE_TURN_S = 0.005
+DEVICE_TURN_S = 0.0025
 DEVICE_BYTES = 8 << 30
 """Inputs and answers of one side; the staged contents take as much again."""
-DEVICE_LEAST, DEVICE_MOST = 20, 256
+DEVICE_LEAST, DEVICE_MOST = 20, 128
 """Different inputs a batch where a call is short (JUDGE.md, section 4, item 10)."""
 LEAST_NET = 0.02
 NULL_SHARE = 0.5

@@ -13,7 +13,7 @@ from time import perf_counter
 from targets.remote.arena import Arena, dtype_of
 from targets.remote.channel import message
 from targets.remote.check import read
-from targets.remote.contents import Content, written
+from targets.remote.contents import Content, fill, written
 from targets.remote.numerics import Expected
 from targets.remote.output import Output
 from targets.remote.pieces import Block, Spot, fractions, spots
@@ -74,8 +74,7 @@ def time_message(side: Side, given: Given, *, slots: bool) -> Answer:
 
 def _fill(side: Side, contents: Sequence[Content], first: int) -> None:
     assert side.arena is not None
-    for k, content in enumerate(contents):
-        content.into(side.arena, first + k)
+    fill(contents, side.arena, first)
 
 
 def _time_call(side: Side, content: Content, index: int, where: Sequence[float]) -> Answer:
