@@ -161,3 +161,12 @@ def _quoted(block: Block) -> str:
         if quote is None and _CARET.match(below):  # clang before 16 prints no line numbers
             return line.strip()
     return ""
+
+
+def opening(text: str) -> str:
+    """How a text begins that is not what was expected, for a message of one line."""
+    if not text.strip("\0 \r\n\t"):
+        return "it is empty"
+    words = " ".join(text.replace("\0", "").split())[:80]
+    other = " (it looks like UTF-16: save it as UTF-8)" if "\0" in text else ""
+    return f"it begins {words!r}{other}"

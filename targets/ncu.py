@@ -14,6 +14,7 @@ from itertools import zip_longest
 from data.errors import MachineError
 from data.metrics import METRICS
 from data.records import Metric, Profile
+from targets import diagnostics
 
 OPTIONS = ("--csv", "--page", "details", "--set", "detailed", "--clock-control", "none")
 EXTRA = ("dram__bytes_read.sum", "dram__bytes_write.sum")
@@ -78,8 +79,12 @@ def parse(text: str) -> Output:
         )
     if not table:
         errors = [line.removeprefix("==ERROR== ") for line in before if line.startswith("==ERROR")]
-        why = errors[-1] if errors else "no table; expected the output of ncu --csv"
-        raise MachineError(f"ncu's output holds {why}" if not errors else f"ncu failed: {why}")
+        if errors:
+            raise MachineError(f"ncu failed: {errors[-1]}")
+        raise MachineError(
+            f"ncu's output holds no table; expected the output of ncu --csv with commas;"
+            f" {diagnostics.opening(text)}"
+        )
     rows, lost = _rows(table)
     if lost:
         notes.append(f"the output is cut off: incomplete rows: {lost}")
@@ -150,7 +155,7 @@ def _details(rows: list[dict[str, str]]) -> Iterator[Kernel]:
         launches.setdefault(row["ID"], []).append(row)
     for own in launches.values():
         cells = [_Cell(r["Metric Name"], r["Metric Unit"], r["Metric Value"]) for r in own]
-        advice = sorted(filter(None, map(_rule, own)), key=lambda a: -a[0])
+        advice = sorted(filter(None, (_rule(r, mark) for r in own)), key=lambda a: -a[0])
         rules = tuple(text for _, text in advice)
         yield Kernel(name=own[0]["Kernel Name"], metrics=_metrics(cells, mark), rules=rules)
 
@@ -206,11 +211,11 @@ def _moved(cells: Sequence[_Cell], found: dict[str, Metric], mark: str) -> Metri
     return Metric(name="dram_bytes", value=total, unit="byte", source=source)
 
 
-def _rule(row: dict[str, str]) -> tuple[float, str] | None:
+def _rule(row: dict[str, str], mark: str) -> tuple[float, str] | None:
     """Estimated gain in per cent and the advice; None for a row that is a metric."""
     if not row.get("Rule Name"):
         return None
-    gain = number(row.get("Estimated Speedup", ""), ".") or 0.0
+    gain = number(row.get("Estimated Speedup", ""), mark) or 0.0
     said = f" (estimated gain {gain:.0f} %)" if gain else ""
     text = " ".join(row["Rule Description"].split())[:RULE_LENGTH]
     return gain, f"{row['Rule Name']}{said}: {text}"

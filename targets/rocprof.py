@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from data.errors import MachineError
 from data.metrics import METRICS
 from data.records import Metric, Profile
+from targets import diagnostics
 
 OPTIONS = ("--kernel-trace", "--output-format", "csv")
 NAME = "Kernel_Name"
@@ -45,18 +46,25 @@ def command(program: Sequence[str]) -> tuple[str, ...]:
 
 
 def launches(text: str) -> tuple[Launch, ...]:
-    """All launches of a table of launches or of counters. MachineError when it holds none."""
-    table = csv.DictReader(io.StringIO(text.replace("\0", "")))
+    """All launches of a table of launches or of counters. MachineError when it holds none.
+
+    A last line without its end may hold half a number: it is left out.
+    """
+    lines = text.replace("\0", "")
+    table = csv.DictReader(io.StringIO(lines[: lines.rfind("\n") + 1]))
     try:
         rows = list(table)
     except csv.Error as error:
         raise MachineError(f"rocprofv3's table cannot be read: {error}") from None
     if NAME not in (table.fieldnames or ()):
-        head = " ".join(text.split())[:80]
-        raise MachineError(f"no table of rocprofv3 with a column {NAME}; it begins {head!r}")
+        raise MachineError(
+            f"no table of rocprofv3 with a column {NAME}, expected its trace of kernels or its"
+            f" counters as CSV with commas; {diagnostics.opening(text)}"
+        )
     whole = [r for r in rows if r.get(NAME) and None not in r.values()]
     if not whole:
-        raise MachineError("rocprofv3's table holds no whole row: was anything launched?")
+        why = "it is cut off" if _cut(text) else "was anything launched?"
+        raise MachineError(f"rocprofv3's table holds no whole row: {why}")
     grouped: dict[str, list[dict[str, str]]] = {}
     for number, row in enumerate(whole):
         key = row.get("Dispatch_Id") or row.get("Correlation_Id") or str(number)
@@ -69,7 +77,13 @@ def profile(text: str) -> Profile:
     found = launches(text)
     chosen = max(found, key=lambda launch: launch.value("kernel_us") or 0.0)
     counters = [f"{chosen.kernel}: {n} {v:g}" for n, v in chosen.counters.items()]
-    return Profile(metrics=chosen.metrics, remarks=(f"kernel {chosen.kernel}", *counters))
+    remarks = (f"kernel {chosen.kernel}", *counters, *_cut(text))
+    return Profile(metrics=chosen.metrics, remarks=remarks)
+
+
+def _cut(text: str) -> tuple[str, ...]:
+    """That the output ends within a line."""
+    return () if text.endswith("\n") else ("the output is cut off: its last line is left out",)
 
 
 def _launch(rows: Sequence[dict[str, str]]) -> Launch:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from data.errors import MachineError
 from data.metrics import METRICS
 from data.records import Metric, Profile
+from targets import diagnostics
 
 OPTIONS = ("--device-timing", "--kernel-submission", "--metric-query", "--group", "ComputeBasic")
 KERNELS = 5
@@ -41,18 +42,23 @@ def profile(text: str) -> Profile:
     if not launched:
         raise MachineError(
             "unitrace's output names no kernel; expected its Device Timing Summary with rows"
-            " such as 'name[SIMD16 {56; 1; 1} {64; 8; 1}], 1, 4731360, ...'"
+            " such as 'name[SIMD16 {56; 1; 1} {64; 8; 1}], 1, 4731360, ...', fractions with a"
+            f" point; {diagnostics.opening(text)}"
         )
     longest = max(launched, key=lambda r: _number(r["Average (ns)"]) or 0.0)
     name = longest["Kernel"]
     found = [*_launch(name), *_timed(longest), *_properties(text, name), *_counted(text, name)]
-    return Profile(metrics=tuple(found), remarks=tuple(_remarks(timed, longest)))
+    cut = () if text.endswith("\n") else ("the output is cut off: its last line is left out",)
+    return Profile(metrics=tuple(found), remarks=(*_remarks(timed, longest), *cut))
 
 
 def _rows(text: str, *sections: str) -> Iterator[Row]:
-    """Complete rows of the tables in these sections, by column; each may hold several tables."""
+    """Complete rows of the tables in these sections, by column; each may hold several tables.
+
+    A last line without its end may hold half a number: it is left out.
+    """
     inside, head = False, list[str]()
-    for line in text.splitlines():
+    for line in text[: text.rfind("\n") + 1].splitlines():
         title = _SECTION.match(line.strip())
         if title is not None:
             inside, head = title["name"] in sections, []

@@ -1,6 +1,7 @@
 """AMD without a device: real code objects for four chips, resources and profiles read."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,16 @@ def test_recorded_traces_are_read() -> None:
     assert counted[0].counters == {"SQ_WAVES": 16384}
     assert counted[0].value("registers_per_thread") == 8
     assert AMD.parse_profile(recorded("rocprofv3_kernel_trace")).value("kernel_us") is not None
+
+
+@pytest.mark.parametrize("name", ["rocprofv3_kernel_trace", "rocprofv3_counter_collection"])
+def test_half_a_number_is_no_figure(name: str) -> None:
+    """A table that ends anywhere gives the launches before the cut as they are, and no other."""
+    text = recorded(name)
+    whole = rocprof.launches(text)
+    for end in range(len(text.partition("\n")[0]), len(text)):
+        with suppress(MachineError):
+            assert rocprof.launches(text[:end]) == whole[: text[:end].count("\n") - 1]
 
 
 def test_table_of_something_else_is_refused() -> None:

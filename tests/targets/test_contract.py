@@ -56,7 +56,10 @@ def test_metrics_are_words_of_the_vocabulary(target: Target) -> None:
 
 @ALL
 def test_cut_off_output_is_no_fault(target: Target) -> None:
-    """A recorded output that ends anywhere is read as far as it goes, or refused in one line."""
+    """A recorded output that ends anywhere is read as far as it goes, or refused in one line.
+
+    An analyst is told when a profile lacks its end.
+    """
     for path in sorted((CASES / target.name).glob("*.json")):
         text = json.loads(path.read_text())["output"]
         for end in range(0, len(text), max(len(text) // 40, 1)):
@@ -64,7 +67,8 @@ def test_cut_off_output_is_no_fault(target: Target) -> None:
             target.parse_report(text[:end])
             diagnostics.readable(text[:end])
             with suppress(MachineError):
-                target.parse_profile(text[:end])
+                remarks = target.parse_profile(text[:end]).remarks
+                assert "\n" in text[end - 1 : end + 1] or any("cut off" in r for r in remarks)
 
 
 @ALL

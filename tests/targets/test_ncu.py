@@ -65,6 +65,7 @@ def test_decimal_commas_give_the_same_figures(path: Path) -> None:
     plain, other = ncu.parse(text), ncu.parse(_swapped(text))
     for a, b in zip(plain.kernels, other.kernels, strict=True):
         assert {m.name: m.value for m in a.metrics} == {m.name: m.value for m in b.metrics}
+        assert a.rules == b.rules
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,8 @@ def test_decimal_commas_give_the_same_figures(path: Path) -> None:
     [
         ("", "no table; expected the output of ncu --csv"),
         ("==PROF== Connected to process 1\n", "no table"),
+        ('"ID";"Kernel Name"\n"0";"f"\n', 'with commas; it begins \'"ID";"Kernel Name"'),
+        ('\ufffd\ufffd"\0I\0D\0"\0,\0"\0K\0', "looks like UTF-16: save it as UTF-8"),
         ("==ERROR== The application returned an error code (1).\n", "returned an error code"),
         ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n", "counters.*CAP_SYS"),
         ('"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n"0","f', "complete row"),
