@@ -66,7 +66,7 @@ def print_report(runs: Path, out: Path, run: str | None) -> None:
 
 
 def print_devices(*, as_json: bool) -> None:
-    """Each device with what it can do here."""
+    """Each device with what it can do here; for people the reasons stand under the table."""
     from targets.machines import inventory  # noqa: PLC0415
 
     rows = [asdict(inventory.capabilities(d)) for d in inventory.devices().values()]
@@ -74,7 +74,13 @@ def print_devices(*, as_json: bool) -> None:
         for row in rows:
             print(json.dumps(row))
         return
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        reasons.setdefault(row.pop("why"), []).append(row["name"])
     print_table(list(rows[0]), [[_word(v) for v in row.values()] for row in rows])
+    for why, names in reasons.items():
+        if why:
+            print(f"\n{', '.join(names)}:\n  {why}")
 
 
 def print_server(runs: Path, *, as_json: bool) -> None:

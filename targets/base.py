@@ -57,6 +57,8 @@ class Program:
     """Takes a command of `Target.compile_command`, prints to stderr, returns the exit status."""
     languages: tuple[str, ...] = ()
     """That it compiles; empty for all of its target's."""
+    figures: Callable[[str], str] = lambda _: ""
+    """Whose figures a kernel has on a chip that is not here, by arch; empty for its own."""
 
 
 class Target(Protocol):

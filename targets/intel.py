@@ -25,6 +25,7 @@ from targets import (
 from targets.base import PROCESSOR, Capabilities, Program, Report
 from targets.brief import brief
 from targets.remote.kforge_launch import Half
+from targets.remote.ocloc import figures
 
 TOOL, SYCL = "opencl", "sycl"
 FILES = {TOOL: "kernel.cl", SYCL: "kernel.cpp"}
@@ -66,12 +67,14 @@ PROGRAMS = {
         version=_version,
         run=opencl.run,
         languages=opencl_launch.OPENCL.languages,
+        figures=figures,
     ),
     SYCL: Program(
         where=sycl.sycl_library,
         version=_sycl_version,
         run=sycl.sycl_run,
         languages=sycl_launch.SYCL.languages,
+        figures=figures,
     ),
 }
 

@@ -212,6 +212,15 @@ def test_devices_have_the_fields_of_the_contract(tmp_path: Path) -> None:
     assert all(isinstance(device[c], bool) for c in ("compile", "execute", "time"))
 
 
+def test_devices_for_people_give_every_reason_whole(tmp_path: Path) -> None:
+    """What is missing and what to do about it stands under the table, however long it is."""
+    told = kforge("devices", cwd=tmp_path).stdout
+    for line in kforge("devices", "--json", cwd=tmp_path).stdout.splitlines():
+        device = json.loads(line)
+        listed, _, _ = told.partition(f"\n  {device['why']}\n")
+        assert not device["why"] or device["name"] in listed.rpartition("\n")[2]
+
+
 def test_show_tells_each_step(tmp_path: Path) -> None:
     """Verdict, time and what was changed, of the latest run."""
     ledger = Ledger(tmp_path / "runs")

@@ -3,8 +3,10 @@
 import glob
 import platform
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,7 +15,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from data.errors import MisuseError
 from data.records import Device
 from targets import TARGETS, cards
-from targets.base import Capabilities
+from targets.base import Capabilities, Program
 from targets.machines.ec2_entry import Ec2Entry, Name
 from targets.machines.slurm_entry import SlurmEntry
 from targets.remote import emulator
@@ -263,12 +265,18 @@ def _looked_up(of: Device) -> tuple[Capabilities, str]:
     nodes = [node for node in target.nodes if here and Path(node).exists()]
     can = target.capabilities(frozenset((*tools, *nodes)), of.language)
     if of.execution == "emulated":
-        language = of.language or target.languages[0]
-        said = f"{can.why}; executed by {emulator.version(language)}"
+        said = "; ".join(filter(None, (can.why, *_instead(of, target.programs, tools))))
         can = replace(can, execute=True, time=False, why=said)
     if of.execution == "none":
         can = replace(can, execute=False, time=False)  # the judge takes it to no other device
     return can, next(iter(tools), "")
+
+
+def _instead(of: Device, programs: Mapping[str, Program], tools: Iterable[str]) -> Iterator[str]:
+    """What stands in for a device that is not here."""
+    language = of.language or TARGETS[of.target].languages[0]
+    yield f"executed on this processor by {emulator.version(language)}"
+    yield from (programs[tool].figures(of.arch) for tool in islice(tools, 1) if tool in programs)
 
 
 def _nothing(why: str) -> Capabilities:

@@ -4,6 +4,7 @@
 go where this Python's own are, the others are Debian's and need root.
 """
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -11,11 +12,18 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distributions, version
+
+from targets.machines import inventory
 
 PIP = (sys.executable, "-m", "pip", "install", "--quiet")
-APT = ("apt-get", "install", "-y", "-qq", "--no-install-recommends")
+APT = (
+    *("apt-get", "install", "-y", "-qq", "--no-install-recommends"),
+    *("-o", "APT::Keep-Downloaded-Packages=false"),  # they would take half as much again
+)
 MEGA = 1e6
+CELLS = ("compile", "execute", "time")
+"""Of a device in `kforge devices`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +34,8 @@ class Part:
     gives: str
     pip: tuple[str, ...] = ()
     apt: tuple[str, ...] = ()
+    about_mb: int = 0
+    """What it took with all that it needs on a fresh Debian 12 (debootstrap minbase, amd64)."""
     never: str = ""
     """Why it cannot be had on any machine like this one."""
 
@@ -86,18 +96,21 @@ class Outcome:
 
     part: Part
     state: str
-    """`here`, `installed` or `skipped`."""
+    """`here`, `installed`, `skipped` or `failed`."""
     why: str = ""
     megabytes: float = 0.0
-    """Of disk that the installation took."""
+    """Of packages that the installation brought."""
     seconds: float = 0.0
+    turned: tuple[str, ...] = ()
+    """What devices can do since: `mi300x compile`."""
 
     def __str__(self) -> str:
-        cost = (
-            f" {self.megabytes:.0f} MB, {self.seconds:.0f} s" if self.state == "installed" else ""
-        )
+        about = f", about {self.part.about_mb} MB" if self.part.about_mb else ""
+        cost = f" {self.megabytes:.0f} MB, {self.seconds:.0f} s"
+        told = cost if self.state == "installed" else about if self.state != "failed" else ""
         why = f": {self.why}" if self.why else ""
-        return f"{self.part.name:8} {self.state}{cost}{why} ({self.part.gives})"
+        line = f"{self.part.name:8} {self.state}{told}{why} ({self.part.gives})"
+        return f"{line}\n{'':8} now yes: {', '.join(self.turned)}" if self.turned else line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +121,10 @@ class Host:
     """Exit status and the last line that was printed."""
     has_pip: Callable[[str], bool]
     has_apt: Callable[[str], bool]
-    free_bytes: Callable[[], int]
+    size_bytes: Callable[[], int]
+    """Of all packages."""
+    able: Callable[[], frozenset[str]]
+    """The cells of `kforge devices` that are yes, as `mi300x compile`."""
     apt_allowed: bool
 
 
@@ -124,17 +140,24 @@ def install(part: Part, host: Host) -> Outcome:
         return Outcome(
             part=part, state="skipped", why=f"needs root and apt-get for {' '.join(apt)}"
         )
-    began, free = time.monotonic(), host.free_bytes()
+    print(f"installing {part.name}: {' '.join((*apt, *pip))}", file=sys.stderr, flush=True)
+    began, size, able = time.monotonic(), host.size_bytes(), host.able()
     for command in ((*APT, *apt) if apt else (), (*PIP, *pip) if pip else ()):
         code, said = host.run(command) if command else (0, "")
         if code:
-            return Outcome(part=part, state="skipped", why=f"{' '.join(command[:2])}: {said}")
+            return Outcome(part=part, state="failed", why=f"{_spoken(command)}: {said}")
     return Outcome(
         part=part,
         state="installed",
-        megabytes=max(free - host.free_bytes(), 0) / MEGA,
+        megabytes=max(host.size_bytes() - size, 0) / MEGA,
         seconds=time.monotonic() - began,
+        turned=tuple(sorted(host.able() - able)),
     )
+
+
+def _spoken(command: Sequence[str]) -> str:
+    """The command without its options and places."""
+    return "apt-get install" if command[0] == APT[0] else "pip install"
 
 
 def this_host() -> Host:
@@ -144,9 +167,29 @@ def this_host() -> Host:
         run=_run,
         has_pip=_has_pip,
         has_apt=_has_apt,
-        free_bytes=lambda: shutil.disk_usage(sys.prefix).free,
+        size_bytes=lambda: _debian_bytes() + _python_bytes(),
+        able=_able,
         apt_allowed=apt,
     )
+
+
+def _able() -> frozenset[str]:
+    importlib.invalidate_caches()
+    reports = [inventory.capabilities(d) for d in inventory.devices().values()]
+    return frozenset(f"{r.name} {cell}" for r in reports for cell in CELLS if getattr(r, cell))
+
+
+def _debian_bytes() -> int:
+    """As the packages say, in KiB; the disk's own count would take in what others write."""
+    words = ("dpkg-query", "-W", "-f=${Installed-Size}\\n")
+    if shutil.which(words[0]) is None:
+        return 0
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return sum(int(line) for line in done.stdout.split()) * 1024
+
+
+def _python_bytes() -> int:
+    return sum(f.size or 0 for made in distributions() for f in made.files or ())
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:
@@ -174,18 +217,23 @@ def _has_apt(package: str) -> bool:
     return done.stdout == "installed"
 
 
-def main(names: Sequence[str]) -> int:
-    """A line a part on stdout; 0 when nothing failed that could be had, 2 for an unknown name."""
+def main(names: Sequence[str], machine: Host | None = None) -> int:
+    """A line a part on stdout; 1 when one failed that could be had, 2 for an unknown name."""
     known = {part.name: part for part in PARTS}
     if unknown := [n for n in names if n not in known]:
         print(f"unknown part {unknown[0]!r}; known: {', '.join(known)}", file=sys.stderr)
         return 2
-    host = this_host()
-    if host.apt_allowed:
-        host.run(("apt-get", "update", "-qq"))
-    for part in (known[n] for n in names) if names else PARTS:
-        print(install(part, host), flush=True)
-    return 0
+    host, failed = machine or this_host(), []
+    chosen = [known[n] for n in names] or PARTS
+    if host.apt_allowed and not all(host.has_apt(p) for part in chosen for p in part.apt):
+        host.run(("apt-get", "update", "-qq"))  # an old list may do; if not, the part says so
+    for part in chosen:
+        outcome = install(part, host)
+        print(outcome, flush=True)
+        failed += [part.name] if outcome.state == "failed" else []
+    if failed:
+        print(f'not installed; again: make toolchains PARTS="{" ".join(failed)}"', file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def version(language: str) -> str:
         return opencl.release(found)
     if language in SYCL.languages and jit is not None:
         return sycl.sycl_release(jit)
-    return f"fibers of emulator {digest(*build.HEADERS.values())[:8]}"
+    return f"KForge's emulator {digest(*build.HEADERS.values())[:8]}"
 
 
 def lanes(device: Device) -> int:

@@ -16,6 +16,17 @@ _SPILLED = re.compile(r"^warning: (kernel \w+ +compiled SIMD\d+ allocated .*)$",
 _SPILL = re.compile(r"usage: +spill_fill_space\n +size: +(\d+)")
 
 
+def figures(device: str) -> str:
+    """Who tells what a kernel takes on that GPU, or why nobody does."""
+    tool = shutil.which("ocloc")
+    if tool is None:
+        return f"no registers or spills of {device}: ocloc is not installed (intel-opencl-icd)"
+    asked = subprocess.run((tool, "ids", device), capture_output=True, check=False)
+    if asked.returncode:
+        return f"no registers or spills of {device}: this ocloc does not know it, a newer one does"
+    return f"registers and spills of {device} by ocloc"
+
+
 def gpu_report(source: Path, device: str) -> tuple[bool, str]:
     """Whether the kernels can be built for the device, and a line a kernel, or why not.
 

@@ -112,3 +112,16 @@ def test_gpu_that_is_not_here_is_executed_by_the_processor(rig: Rig) -> None:
         run = rig.measure(source, device=device)
         assert run.status == status, run.detail
         assert (run.execution, run.timings) == ("emulated", ())
+
+
+@needs_ocloc
+def test_who_tells_the_figures_is_known_without_compiling() -> None:
+    """The list of devices says for which GPUs there are registers and spills."""
+    assert ocloc.figures("pvc") == "registers and spills of pvc by ocloc"
+    assert "this ocloc does not know it" in ocloc.figures("no-such-chip")
+
+
+def test_without_ocloc_there_are_no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package that brings them is named."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert "ocloc is not installed (intel-opencl-icd)" in ocloc.figures("pvc")

@@ -24,7 +24,8 @@ def host(
         run=run,
         has_pip=here.__contains__,
         has_apt=here.__contains__,
-        free_bytes=lambda: 10**9 - 10**7 * len(ran),
+        size_bytes=lambda: 10**9 + 10**7 * len(ran),
+        able=lambda: frozenset({"cpu time", *(["chip compile"] if ran else [])}),
         apt_allowed=root,
     )
     return made, ran
@@ -36,26 +37,49 @@ def test_only_what_is_missing_is_installed_and_its_cost_told() -> None:
     done = install(PART, machine)
     assert (done.state, round(done.megabytes)) == ("installed", 20)
     assert [(c[-1], "one>=1" in c) for c in ran] == [("three", False), ("two", False)]
-    assert str(done).startswith("some     installed 20 MB, 0 s (a chip)")
+    assert str(done) == "some     installed 20 MB, 0 s (a chip)\n         now yes: chip compile"
     machine, ran = host(here=("one", "two", "three"))
     assert install(PART, machine).state == "here"
     assert not ran
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
+    ("options", "state", "why"),
     [
-        ({"root": False}, "needs root and apt-get for three"),
-        ({"fails": "three"}, "apt-get install: E: no such package"),
+        ({"root": False}, "skipped", "needs root and apt-get for three"),
+        ({"fails": "three"}, "failed", "apt-get install: E: no such package"),
+        ({"fails": "two"}, "failed", "pip install: E: no such package"),
     ],
 )
-def test_what_cannot_be_had_is_skipped_with_the_reason(
-    options: dict[str, object], why: str
+def test_what_cannot_be_had_has_its_reason(
+    options: dict[str, object], state: str, why: str
 ) -> None:
-    """Neither a missing right nor a missing package ends the others."""
+    """Neither a missing right nor a missing package ends the others, or passes for installed."""
     machine, _ = host(**options)  # type: ignore[arg-type]
     done = install(PART, machine)
-    assert (done.state, done.why) == ("skipped", why)
+    assert (done.state, done.why) == (state, why)
+
+
+def test_failure_ends_with_what_to_say_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script sees that a part is missing, a person what to type; the others are installed."""
+    machine, _ = host(fails="bubblewrap")
+    assert toolchains.main(["sandbox", "cpu", "metal"], machine) == 1
+    said = capsys.readouterr()
+    assert "sandbox  failed: apt-get install: E: no such package (walls" in said.out
+    assert "cpu      installed" in said.out
+    assert said.err.endswith('not installed; again: make toolchains PARTS="sandbox"\n')
+
+
+def test_second_time_asks_no_registry() -> None:
+    """Where all is there nothing is fetched, not even the list of packages."""
+    machine, ran = host(here=("bubblewrap", "g++"))
+    assert toolchains.main(["sandbox", "cpu"], machine) == 0
+    assert not ran
+
+
+def test_size_is_that_of_the_packages() -> None:
+    """What others write to the disk meanwhile is no cost of a part."""
+    assert toolchains.this_host().size_bytes() > 10**8  # torch is there
 
 
 def test_every_part_names_packages_or_why_there_are_none(
