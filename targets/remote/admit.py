@@ -14,7 +14,7 @@ from data.codec import dumps, loads
 from data.records import Admission, Card, Contract, Node, Operator, Shape, digest
 from data.verdict import Outcome
 from targets.remote import continuous
-from targets.remote.deviation import one_thread
+from targets.remote.deviation import spare_threads
 from targets.remote.draws import probe_shape
 from targets.remote.operator import LoadedOperator, OperatorFault
 from targets.remote.probes import PROBES, Probed, Refusal, probe
@@ -135,7 +135,7 @@ def _remembered(
 
 def _findings(loaded: LoadedOperator, contract: Contract, *, traced: bool) -> Findings:
     try:
-        with one_thread():
+        with spare_threads():
             probed = probe(loaded, contract)
     except Refusal as refusal:
         return Findings(probed=None, outcome=refusal.outcome, reason=str(refusal))

@@ -12,7 +12,7 @@ import torch
 
 from data.records import Draw, RunStatus
 from targets.remote.bench import Bench
-from targets.remote.deviation import one_thread
+from targets.remote.deviation import spare_threads
 from targets.remote.draws import DrawInput, affordable, domains_of, plan, small_plan
 from targets.remote.fence import FILL
 from targets.remote.numerics import Expected, compare, expected, hollow, structure
@@ -63,7 +63,7 @@ class Check:
         once = True
         for draw, exp in chain([self._first], rest):
             if exp is not None:
-                with one_thread() if affordable(loaded, draw.shape) else nullcontext():
+                with spare_threads() if affordable(loaded, draw.shape) else nullcontext():
                     self._one(side, draw, exp)
                 if once:
                     passed()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from data.records import Contract, ShapePolicy
-from targets.remote.deviation import one_thread
+from targets.remote.deviation import spare_threads
 from targets.remote.distributions import DISTRIBUTIONS, Domain, domains, redraw
 from targets.remote.operator import LoadedOperator, OperatorFault
 from targets.remote.recipe import Change, Resize, derived
@@ -97,7 +97,7 @@ def _made(
     larger = [replace(heavy, distribution=ZERO_MEAN, scale=s) for s in scales]
     for step in (heavy, *rest[:1], *larger, *rest[1:]):
         key = (step.shape, step.seed)
-        with one_thread():
+        with spare_threads():
             if key not in known:
                 known.clear()
                 known[key] = _source(loaded, step)

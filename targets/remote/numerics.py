@@ -12,7 +12,7 @@ from torch import Tensor
 from data.records import Contract, Draw, OutputKind
 from targets.remote.arena import dtype_of
 from targets.remote.continuous import Continuous, Finding, close, continuous
-from targets.remote.deviation import one_thread
+from targets.remote.deviation import spare_threads
 from targets.remote.discrete import Discrete, discrete, discrete_fault, kind_of
 from targets.remote.draws import DrawInput, affordable
 from targets.remote.operator import LoadedOperator, OperatorFault
@@ -45,7 +45,7 @@ def expected(loaded: LoadedOperator, draw: DrawInput, contract: Contract) -> Exp
 
     Infinite outputs count where the float64 reference has them too, with the same sign.
     """
-    with one_thread() if affordable(loaded, draw.shape) else nullcontext():
+    with spare_threads() if affordable(loaded, draw.shape) else nullcontext():
         try:
             runs = run(loaded, draw, contract)
         except OperatorFault:
@@ -102,7 +102,7 @@ def compare(
     if fault is not None:
         return _draw(exp, [Finding(fault=fault)])
     pairs = list(zip(exp.goals, outputs, strict=True))
-    with one_thread():
+    with spare_threads():
         findings = [_finding(goal, output, contract, places=places) for goal, output in pairs]
     if len(findings) > 1:
         findings = [f.named(f"output {i}: ") for i, f in enumerate(findings)]

@@ -86,6 +86,13 @@ def minor_faults(pid: int) -> int:
     return int(fields[7]) if fields else 0
 
 
+def runnable() -> int:
+    """Threads of the whole host that run or could, the asking one included; 1 where unknown."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
+    return 1
+
+
 def disk_bytes(folder: str, enough: int) -> int:
     """What the files below a folder take, a page at least each; counting ends above `enough`."""
     total = 0

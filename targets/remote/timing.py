@@ -27,9 +27,11 @@ from targets.remote.output import SideFault
 from targets.remote.pairs import (
     CANDIDATE,
     PARENT,
+    UNSETTLED,
     UNSURE,
     PairTimes,
     cache_bytes,
+    settled,
     spread,
     unsure,
 )
@@ -56,6 +58,8 @@ class Race:
         self._ahead = bench.kind.maps_answers
         """Calls are launched ahead and wait at a gate."""
         self._core: int | None = None
+        self._unsettled = False
+        """A claim could not be asked again in time."""
         self._random = random.Random(bench.seed + 13)
         self._stood: dict[str, int] = {}
         self._page_s = page_seconds()
@@ -80,7 +84,7 @@ class Race:
         self.bench.nursery.settle()
         try:
             with left_to_sides() if self.bench.kind.maps_answers else nullcontext() as self._core:
-                pairs = self._pairs()
+                pairs = self._settled() if self.bench.job.thorough else self._pairs()
         finally:
             self.close()
         return self._timing(pairs, floor_us) if pairs else None
@@ -117,6 +121,10 @@ class Race:
                 break
         return pairs
 
+    def _settled(self) -> list[PairTimes]:
+        pairs, self._unsettled = settled(self._pairs, self.choice.name)
+        return pairs
+
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
@@ -130,9 +138,10 @@ class Race:
     def _timing(self, pairs: Sequence[PairTimes], floor_us: float | None) -> Timing:
         base = self.choice.name
         ratio, low, high = spread(pairs, base)
-        if self.bench.kind.maps_answers and not self._ahead and unsure(pairs, base):
+        bound = self.bench.kind.maps_answers and not self._ahead and unsure(pairs, base)
+        if bound or self._unsettled:
             low, high = min(low, 1.0), max(high, 1.0)
-            self._note(f"shape {self.shape}: {UNSURE}")
+            self._note(f"shape {self.shape}: {UNSURE if bound else UNSETTLED}")
         parent: tuple[float | None, float | None, float | None] = (None, None, None)
         if self.bench.job.parent_source is not None:
             parent = spread(pairs, PARENT)

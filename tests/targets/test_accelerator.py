@@ -151,18 +151,18 @@ def test_the_null_call_is_taken_off_both_sides() -> None:
     """And never more of a time than nearly all."""
     times = PairTimes(
         blocks={"eager": [3.0, 3.0], "candidate": [2.0, 2.0]},
-        raw={"candidate": [2.0, 1.0]},
+        raw={"eager": [3.0] * 4, "candidate": [2.0, 2.0, 2.0, 1.0]},
         nulls={"eager": [1.0], "candidate": [1.0]},
     )
     assert times.ratio("eager", "candidate") == pytest.approx(2.0)
-    assert times.each("candidate") == pytest.approx([1.0, 0.02])
+    assert times.each("candidate") == pytest.approx([1.0, 1.0, 1.0, 0.02])
 
 
 def pair(candidate: float, null: float = 1.0) -> PairTimes:
     """Seconds a call of a candidate and its null call, beside an eager one of 3 s and 1 s."""
     return PairTimes(
         blocks={"eager": [3.0, 3.0], "candidate": [candidate] * 2},
-        raw={"candidate": [candidate]},
+        raw={"eager": [3.0, 3.0], "candidate": [candidate] * 2},
         nulls={"eager": [1.0], "candidate": [null]},
     )
 

@@ -12,7 +12,7 @@ from data.verdict import Verdict, judge
 from targets.remote.arena import Arena
 from targets.remote.contents import Contents, written
 from targets.remote.operator import LoadedOperator
-from targets.remote.pairs import form_of, interval
+from targets.remote.pairs import CANDIDATE, PairTimes, form_of, interval, settled
 from tests.targets.rig import ADD, HONEST, Rig
 from tests.targets.test_measure import REAL, add
 
@@ -26,6 +26,46 @@ def test_the_interval_is_students() -> None:
     assert middle == pytest.approx(1.1)
     assert high == pytest.approx(math.exp(mean + 2.78 * sd / math.sqrt(5)))
     assert low < 1.1 < high
+
+
+def pair(ratio: float, *, slow: int = 0, of: int = 12) -> PairTimes:
+    """Of a candidate that is `ratio` times faster; so many messages of each side are disturbed."""
+    times = {"eager": ratio, CANDIDATE: 1.0}
+    raw = {name: [2.0 * s if n < slow else s for n in range(of)] for name, s in times.items()}
+    return PairTimes(blocks=raw, raw=raw)
+
+
+def test_a_stolen_core_does_not_change_a_ratio() -> None:
+    """Half of the messages of one side alone take twice as long: the others tell."""
+    calm, disturbed = pair(1.0), pair(1.0, slow=6)
+    calm.raw["eager"] = disturbed.raw["eager"]
+    assert calm.ratio("eager", CANDIDATE) == 1.0
+    assert pair(1.3, slow=3).ratio("eager", CANDIDATE) == pytest.approx(1.3)
+
+
+SCATTERED, CALM = (1.3, 1.15, 1.5, 1.4, 1.25), (1.3, 1.31, 1.29, 1.3, 1.3)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told", "open_"),
+    [
+        (SCATTERED, (1.0, 0.9, 1.2, 1.1, 0.95), (1.0, 0.9, 1.2, 1.1, 0.95), False),
+        (SCATTERED, CALM, CALM, False),
+        (SCATTERED, CALM[:2], SCATTERED, True),
+        (CALM, (), CALM, False),
+        ((0.9, 0.75, 1.1, 1.0, 0.85), (), (0.9, 0.75, 1.1, 1.0, 0.85), False),
+        ((1.3,), (), (1.3,), False),
+    ],
+)
+def test_a_gain_between_scattered_pairs_must_come_twice(
+    first: tuple[float, ...], second: tuple[float, ...], told: tuple[float, ...], *, open_: bool
+) -> None:
+    """Fresh pairs alone decide, so that lucky ones do not count; without time it stays open."""
+    turns = iter([[pair(r) for r in first], [pair(r) for r in second]])
+    pairs, unsettled = settled(lambda: next(turns), "eager")
+    assert [p.ratio("eager", CANDIDATE) for p in pairs] == pytest.approx(told)
+    assert unsettled is open_
+    assert (next(turns, None) is None) is (first is SCATTERED)
 
 
 def test_short_calls_go_in_batches_of_different_inputs() -> None:
