@@ -64,7 +64,7 @@ def _search(history: History, settings: Settings, spent: frozenset[str]) -> Move
         return _move(Mode.FIX, history, latest.move.lineage, latest)
     parent = _next_parent(history, spent)
     if parent is None or _opens(history, settings, spent):
-        return _create(history, settings) if _may_open(history, spent) else None
+        return _create(history, settings) if _may_open(history, settings, spent) else None
     return _move(Mode.OPTIMISE, history, parent.move.lineage, parent)
 
 
@@ -103,15 +103,15 @@ def _may_fix(history: History, settings: Settings, spent: frozenset[str]) -> boo
     return not latest.right and lineage not in spent and _fixes(history, lineage) < settings.fixes
 
 
-def _may_open(history: History, spent: frozenset[str]) -> bool:
-    """Whether the generator has one more first candidate."""
-    return _lineage(_opened(history)) not in spent
+def _may_open(history: History, settings: Settings, spent: frozenset[str]) -> bool:
+    """Whether the generator has one more first candidate; a ladder stands on one."""
+    return settings.strategy is not Strategy.LADDER and _lineage(_opened(history)) not in spent
 
 
 def _opens(history: History, settings: Settings, spent: frozenset[str]) -> bool:
     """Whether a first candidate comes before the next advice on what is right."""
     best = best_of(history)
-    if best is None or not best.device.timed or not _may_open(history, spent):
+    if best is None or not best.device.timed or not _may_open(history, settings, spent):
         return best is None
     calls = _calls_left(history, settings)
     if calls is not None and calls < ADVICE_CALLS and settings.strategy is Strategy.PAIR:
@@ -150,7 +150,7 @@ def _search_ended(history: History, settings: Settings, spent: frozenset[str]) -
         # Nothing tells which is faster: one advice is all.
         return any(i.move.mode is Mode.OPTIMISE for i in history) or best.move.lineage in spent
     if best is None:
-        more = _opened(history) < settings.first and _may_open(history, spent)
+        more = _opened(history) < settings.first and _may_open(history, settings, spent)
         return not (more or _may_fix(history, settings, spent))
     return _close_to_floor(best) or _plateau(history, settings)
 

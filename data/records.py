@@ -549,6 +549,8 @@ class Strategy(StrEnum):
     """The generator alone: it chooses the change itself."""
     SAMPLING = "sampling"
     """First candidates only, each from nothing."""
+    LADDER = "ladder"
+    """One first candidate, the plainest that templates have, and techniques onto it one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

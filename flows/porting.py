@@ -50,7 +50,8 @@ Foreign = Annotated[
     Option("--reference", metavar="DEVICE", help="Show the best confirmed kernel of that device."),
 ]
 How = Annotated[
-    Strategy, Option(help="Two agents; or an arm to compare with: the generator alone, or samples.")
+    Strategy,
+    Option(help="Two agents; or an arm to compare with: generator alone, samples, or a ladder."),
 ]
 Compact = Annotated[
     bool, Option("--compact", help="Prompts of at most 1,500 tokens, for small models.")

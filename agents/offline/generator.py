@@ -7,10 +7,12 @@ from itertools import islice
 from agents.offline.axes import UncoveredError
 from agents.offline.library import find
 from agents.offline.template import Hints, Parameters, Template, neighbours, simpler
-from data.records import Admission, Candidate, Mode, Proposal, Request, Shape
+from data.records import Admission, Candidate, Mode, Proposal, Request, Shape, Strategy
 from data.verdict import Outcome
 
 SIZES = {"float32": 4, "int64": 8, "float64": 8, "int8": 1, "uint8": 1, "bool": 1}
+AUTHORS = {Strategy.LADDER: "plain templates"}
+"""Who begins with the plainest is another author: arms are compared within one."""
 TRIES = 2000
 """Schedules looked at for one that was not tried."""
 
@@ -43,7 +45,7 @@ class OfflineGenerator:
 
     def _ideas(self, request: Request, template: Template) -> Iterator[tuple[Parameters, str]]:
         """Schedules to try, best first, each with its reason."""
-        start = template.first(hints(request.admission, request.move.lineage))
+        start = _start(request, template, request.move.lineage)
         parent = _parent(request, template)
         mode = request.move.mode
         if mode is Mode.FIX and parent is not None:
@@ -73,6 +75,13 @@ class OfflineGenerator:
             draw.shuffle(ring)
             for parameters in ring:
                 yield parameters, "the next schedule not tried"
+
+
+def _start(request: Request, template: Template, lineage: str) -> Parameters:
+    """The rule's schedule; on a ladder the plainest, so that steps can add what a rule has."""
+    if request.pair.settings.strategy is Strategy.LADDER:
+        return {name: values[0] for name, values in template.domains.items()}
+    return template.first(hints(request.admission, lineage))
 
 
 def hints(admission: Admission, lineage: str) -> Hints:
@@ -128,7 +137,7 @@ def _foreign(request: Request, template: Template) -> Parameters:
     shown = request.pair.reference
     if shown is None:
         return {}
-    own = set(template.techniques(template.first(hints(request.admission, "a"))))
+    own = set(template.techniques(_start(request, template, "a")))
     found: Parameters = {}
     for technique in shown.techniques:
         found |= {} if technique in own else template.moves.get(technique, {})
@@ -143,7 +152,7 @@ def _candidate(request: Request, template: Template, parameters: Parameters, why
         source=template.render(request.pair.operator.source, parameters),
         language=request.pair.brief.language,
         agent_kind="offline",
-        agent_name="templates",
+        agent_name=AUTHORS.get(request.pair.settings.strategy, "templates"),
         parents=(parent,) if parent else (),
         reference=shown.candidate_id if shown and _foreign(request, template) else None,
         techniques=template.techniques(parameters),

@@ -279,3 +279,11 @@ async def test_sampling_starts_from_nothing_each_time() -> None:
     assert modes(script) == ["create"] * 4 + ["confirm"]
     assert [i.move.lineage for i in script.rows] == [*"abcd", "b"]
     assert {r.parent for r in script.requests} == {None}
+
+
+async def test_a_ladder_stands_on_one_first_candidate() -> None:
+    """Advice upon advice, though another first candidate would pay more."""
+    script = Scripted(["wrong", "1.0x", "1.1x", "1.1x", "1.2x"])
+    await port(pair(steps=5, strategy=Strategy.LADDER), script.stages())
+    assert modes(script) == ["create", "fix", *["optimise"] * 3, "confirm"]
+    assert {i.move.lineage for i in script.rows} == {"a"}

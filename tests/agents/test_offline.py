@@ -28,6 +28,7 @@ from data.records import (
     Request,
     Settings,
     Shape,
+    Strategy,
     TensorSpec,
 )
 from data.techniques import TECHNIQUES, detect
@@ -131,6 +132,18 @@ async def test_a_foreign_kernel_that_says_nothing_to_templates_makes_no_arm() ->
     asked = request()
     asked = replace(asked, pair=replace(asked.pair, reference=shown))
     assert (await OfflineGenerator().propose(asked)).candidate == await first()
+
+
+async def test_a_ladder_begins_with_the_plainest_schedule() -> None:
+    """So a technique that a rule begins with can be added and timed; its author is another one."""
+    asked = request()
+    settings = Settings(strategy=Strategy.LADDER)
+    asked = replace(asked, pair=replace(asked.pair, settings=settings))
+    plain, ruled = (await OfflineGenerator().propose(asked)).candidate, await first()
+    assert plain is not None
+    assert plain.parameters["unroll"] == "1"
+    assert set(plain.techniques) < set(ruled.techniques)
+    assert (plain.agent_name, ruled.agent_name) == ("plain templates", "templates")
 
 
 async def test_a_request_gives_the_same_candidate_again() -> None:

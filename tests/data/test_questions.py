@@ -142,6 +142,17 @@ def test_reference_transfer_pairs_arms_at_equal_budget(tmp_path: Path) -> None:
     assert found["p_faster"] == pytest.approx(2 / 2**8)
 
 
+def test_arms_of_two_authors_are_no_pair(tmp_path: Path) -> None:
+    """Templates that begin with the plainest are compared with their like, not with the rule's."""
+    steps: list[Iteration] = []
+    for operator in operators(8):
+        steps += arm(operator, shown=True, correct=True, speedup=2.0)
+        for row in arm(operator, shown=False, correct=True, speedup=1.0):
+            other = row.candidate and replace(row.candidate, model=None, agent_name="plain")
+            steps.append(replace(row, candidate=other))
+    assert asked(tmp_path, "reference_transfer", *steps) == []
+
+
 def test_what_to_try_first_ranks_by_shrunk_gain(tmp_path: Path) -> None:
     """Eight operators beat one lucky one; a new device learns from all others."""
     steps = [gained(1, ("tile",), 1.5, operator=o) for o in operators(8)]
