@@ -16,6 +16,8 @@ from agents.evidence import attempts, best, failure, report, subject
 from agents.excerpt import brief_number, cap, clean, estimate, fenced, head
 from agents.llm import Message
 from data.records import (
+    OFFICIAL,
+    SMALL,
     Bottleneck,
     Card,
     Contract,
@@ -60,10 +62,6 @@ _SHAPES = {
     ShapePolicy.FIXED: "The kernel may be made for the listed shapes, and must be right at each.",
     ShapePolicy.FAMILY: "The kernel must be right for any shape of this kind, not only the listed.",
 }
-CHECKED = "small"
-"""The shape that is never timed (`targets/remote/measure.py`)."""
-OFFICIAL = "full"
-"""The shape whose parameters are listed; constructor arguments differ from shape to shape."""
 HINTS = (
     "Prefer the plain form: one pass, contiguous access, vectorised inner loop.",
     "Prefer locality: tile so that what is read again stays in cache or registers.",
@@ -220,11 +218,11 @@ def _shapes(request: Request) -> str:
 def _timed(request: Request) -> str:
     """Which shapes, with one left alone, and how they are weighed."""
     names = [shape.name for shape in request.admission.shapes]
-    timed = [f"`{name}`" for name in names if name != CHECKED or len(names) == 1]
+    timed = [f"`{name}`" for name in names if name != SMALL or len(names) == 1]
     if len(timed) < 2:
         return f"Timed is shape {', '.join(timed)}." if timed else ""
-    checked = f"; `{CHECKED}` is only checked" if len(timed) < len(names) else ""
-    first = "`full`" if "`full`" in timed else timed[-1]
+    checked = f"; `{SMALL}` is only checked" if len(timed) < len(names) else ""
+    first = f"`{OFFICIAL}`" if OFFICIAL in names else timed[-1]
     return (
         f"The search times shape {first}, the confirmation {', '.join(timed)}, "
         f"where the geometric mean is taken{checked}."
@@ -232,7 +230,7 @@ def _timed(request: Request) -> str:
 
 
 def _sizes_differ(request: Request) -> bool:
-    """Whether there are parameters, and other shapes that may have them in other sizes."""
+    """Whether parameters are those of the official shape: constructor arguments may differ."""
     names = {shape.name for shape in request.admission.shapes}
     return bool(request.admission.parameters) and OFFICIAL in names and len(names) > 1
 

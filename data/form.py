@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 
 from data.errors import OperatorError
-from data.records import OutputKind
+from data.records import OFFICIAL, OutputKind
 
 PARTS = {
     "Model": "class Model",
@@ -100,7 +100,7 @@ def _is_domain(value: object) -> bool:
 
 
 def _are_shapes(value: object) -> bool:
-    if not isinstance(value, dict) or "full" not in value:
+    if not isinstance(value, dict) or OFFICIAL not in value:
         return False
     return all(
         isinstance(sizes, dict) and all(isinstance(size, int) for size in sizes.values())

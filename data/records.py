@@ -148,12 +148,15 @@ class Node:
     dtype: str = ""
 
 
+OFFICIAL, SMALL = "full", "small"
+"""Names of shapes: the one that a speed-up is of, and the one for heavy draws, never timed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """One size at which an operator is judged, with its analytic cost."""
 
     name: str
-    """`full` is the official one; `small` the one for the heavy draws."""
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     flops: float | None
@@ -196,7 +199,7 @@ class Admission:
     @property
     def official(self) -> Shape | None:
         """The official shape: the one named `full`, else the last; None before sizes are known."""
-        named = [s for s in self.shapes if s.name == "full"]
+        named = [s for s in self.shapes if s.name == OFFICIAL]
         return next(iter([*named, *self.shapes[-1:]]), None)
 
     @property

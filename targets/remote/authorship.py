@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from data.records import LibraryPolicy
+from data.records import SMALL, LibraryPolicy
 from targets.remote.bench import Bench
 from targets.remote.check import read
-from targets.remote.draws import OFFICIAL_DRAW, SMALL, DrawInput, draw, small_shape
+from targets.remote.draws import OFFICIAL_DRAW, DrawInput, draw, small_shape
 from targets.remote.numerics import Expected, compare, expected, hollow
 from targets.remote.output import SideFault
 from targets.remote.products import ghosts

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from data.errors import MachineError
-from data.records import Card, MeasureJob, Profile, RunResult, RunStatus, Timing
+from data.records import SMALL, Card, MeasureJob, Profile, RunResult, RunStatus, Timing
 from data.verdict import REVIEW_ABOVE
 from targets.remote import hygiene, inherited, neighbours
 from targets.remote.accelerator import kind_of_device
@@ -19,7 +19,6 @@ from targets.remote.authorship import Authorship, authorship, ghost_of
 from targets.remote.baseline import choose, processor
 from targets.remote.bench import Bench
 from targets.remote.check import Check
-from targets.remote.draws import SMALL
 from targets.remote.headstart import HeadStart
 from targets.remote.heap import keep_pages
 from targets.remote.offspring import Child

@@ -13,11 +13,8 @@ from typing import Any
 from torch import nn
 
 from data.errors import KForgeError
-from data.records import Operator, OutputKind
+from data.records import OFFICIAL, Operator, OutputKind
 from targets.remote.recipe import Recipe, derived, seeded
-
-OFFICIAL = "full"
-"""Name of the official shape."""
 
 
 class OperatorFault(KForgeError):  # noqa: N818 - the fault is a value at the border of admission

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from data.codec import decode
 from data.errors import MachineError
-from data.records import Contract, Device, MeasureJob, Operator
+from data.records import OFFICIAL, Contract, Device, MeasureJob, Operator
 from targets.remote import emulator, peaks
 from targets.remote.fork import Fork, fork, kill_group
 from targets.remote.processes import reap
@@ -266,7 +266,7 @@ def _prepare(cache: Path) -> Context:
 
 def _know_shapes() -> None:
     """The first call without memory takes 0.04 to 0.13 s in each process that never made one."""
-    from targets.remote.operator import OFFICIAL, LoadedOperator
+    from targets.remote.operator import LoadedOperator
     from targets.remote.sizing import sizes
 
     sizes(LoadedOperator(Operator(name="first", source=FIRST)), OFFICIAL)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from data.errors import MachineError
-from data.records import RunStatus
+from data.records import SMALL, RunStatus
 from targets.remote import inherited, strays
 from targets.remote.bench import Bench
 from targets.remote.compiler import compiled, racing
-from targets.remote.draws import OFFICIAL_DRAW, SMALL, draw
+from targets.remote.draws import OFFICIAL_DRAW, draw
 from targets.remote.fork import Fork, fork
 from targets.remote.kforge_launch import CPP, LANGUAGES, source_hash
 from targets.remote.output import SideFault

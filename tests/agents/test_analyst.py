@@ -175,6 +175,52 @@ async def test_a_prompt_too_long_is_rebuilt_once() -> None:
         await counsel(ContextError("too long"), ContextError("too long"))
 
 
+def known(**values: float) -> Profile:
+    return Profile(
+        metrics=tuple(Metric(name=n, value=v, unit="", source="") for n, v in values.items())
+    )
+
+
+RELU = {"time_us": 900.0, "arithmetic_intensity": 0.125, "machine_balance": 10.0}
+"""Of an operator and a card, before anything was counted."""
+
+
+@pytest.mark.parametrize("intensity", [0.0, 0.125])
+async def test_an_operator_without_arithmetic_is_not_compute_bound(intensity: float) -> None:
+    """Also when only a time is cited: a small model said so of a relu."""
+    profile = known(**RELU | {"arithmetic_intensity": intensity})
+    evidence = [{"metric": "time_us", "value": 900.0}]
+    model = Model([opinion(bottleneck="compute", evidence=evidence)] * 2)
+    request = replace(asked(), profile=profile)
+    found = await LlmAnalyst(model, StandIn()).advise(request)
+    assert found.advice is not None
+    assert "operations a byte" in found.advice.replaced
+    assert {c.parse_status for c in found.calls} == {"contradicted"}
+
+
+HONEST = {
+    "a matrix product": RELU | {"arithmetic_intensity": 40.0},
+    "exponentials, counted as one operation each": RELU | {"arithmetic_intensity": 0.6},
+    "no card": {"time_us": 900.0, "arithmetic_intensity": 0.125},
+    "unknown operations": {"time_us": 900.0, "machine_balance": 10.0},
+    "units that a profiler saw busy": RELU | {"issue_share": 0.8},
+    "a fifth of the peak reached": RELU | {"compute_share": 0.2},
+}
+
+
+@pytest.mark.parametrize("case", HONEST)
+def test_an_honest_compute_bound_passes(case: str) -> None:
+    """Refused is only what leaves no room."""
+    assert contradiction(Bottleneck.COMPUTE, known(**HONEST[case])) is None
+
+
+@pytest.mark.parametrize("claim", [Bottleneck.LATENCY, Bottleneck.LAUNCH, Bottleneck.MEMORY])
+def test_a_small_shape_may_wait(claim: Bottleneck) -> None:
+    """Far from both roofs the operator's intensity says nothing about what it waits for."""
+    small = known(**RELU, time_over_floor=40.0, bandwidth_share=0.02, null_share=0.6)
+    assert contradiction(claim, small) is None
+
+
 @pytest.mark.parametrize("claim", list(Bottleneck))
 def test_missing_metrics_contradict_nothing(claim: Bottleneck) -> None:
     """What is unknown is not guessed."""

@@ -158,6 +158,13 @@ def test_unknown_numbers_are_absent_and_not_zero() -> None:
     assert timed.value("time_us") == 110.0
 
 
+def test_a_copy_has_no_arithmetic_and_that_is_known() -> None:
+    """Zero operations are a figure: nobody may call a transpose compute-bound."""
+    copy = Shape(name="full", inputs=(), outputs=(), flops=0.0, moved_bytes=8.0, floor_us=None)
+    profile = roofline.metrics(_admission(CARD, copy), copy, RunResult(status=RunStatus.RAN))
+    assert {m.name: m.value for m in profile}["arithmetic_intensity"] == 0.0
+
+
 def test_time_is_the_median_of_the_samples() -> None:
     """Raw samples, where given, win over the summary."""
     build = BuildResult(ok=True, route="launcher")
