@@ -268,7 +268,8 @@ def _looked_up(of: Device) -> tuple[Capabilities, str]:
         said = "; ".join(filter(None, (can.why, *_instead(of, target.programs, tools))))
         can = replace(can, execute=True, time=False, why=said)
     if of.execution == "none":
-        can = replace(can, execute=False, time=False)  # the judge takes it to no other device
+        why = "; ".join(filter(None, (can.why, emulator.lacking(target))))
+        can = replace(can, execute=False, time=False, why=why)  # the judge takes it nowhere else
     return can, next(iter(tools), "")
 
 

@@ -35,47 +35,53 @@ class Part:
     pip: tuple[str, ...] = ()
     apt: tuple[str, ...] = ()
     about_mb: int = 0
-    """What it took with all that it needs on a fresh Debian 12 (debootstrap minbase, amd64)."""
+    """What it took with all that it needs on a fresh Debian 12, after the parts before it."""
     never: str = ""
     """Why it cannot be had on any machine like this one."""
 
 
 PARTS = (
-    Part(name="sandbox", gives="walls round candidates", apt=("bubblewrap",)),
-    Part(name="cpu", gives="C++ kernels, emulation of GPUs", apt=("g++",)),
+    Part(name="sandbox", gives="walls round candidates", apt=("bubblewrap",), about_mb=1),
+    Part(name="cpu", gives="C++ kernels, emulation of GPUs", apt=("g++",), about_mb=259),
     Part(
         name="cuda",
         gives="CUDA C for NVIDIA chips that are not here",
         pip=tuple(
             f"nvidia-cuda-{part}>=13.0,<13.1" for part in ("nvrtc", "runtime", "cccl", "crt")
         ),
+        about_mb=251,
     ),
     Part(
         name="hip",
         gives="HIP for AMD chips that are not here",
         apt=("clang-19", "lld-19", "llvm-19", "rocm-device-libs", "libamdhip64-dev"),
+        about_mb=612,
     ),
     Part(
         name="opencl",
         gives="xeon-opencl with Intel's run time; b580, a770, max1550 executed",
         pip=("intel-opencl-rt", "intel-cmplr-lib-rt"),
+        about_mb=846,
     ),
     Part(
         name="pocl",
         gives="the same with PoCL, ten times smaller and slower",
         apt=("pocl-opencl-icd", "ocl-icd-libopencl1"),
+        about_mb=269,
     ),
-    Part(name="sycl", gives="xeon-sycl", pip=("intel-sycl-rt",)),
+    Part(name="sycl", gives="xeon-sycl", pip=("intel-sycl-rt",), about_mb=723),
     Part(
         name="ocloc",
         gives="figures of kernels for Arc A and PVC (not B580: a newer one is no package)",
         apt=("intel-opencl-icd",),
+        about_mb=242,
     ),
     Part(
         name="wgsl",
         gives="WGSL on lavapipe, the example of a new chip",
         pip=("wgpu",),
         apt=("mesa-vulkan-drivers",),
+        about_mb=52,
     ),
     Part(
         name="metal",
@@ -137,9 +143,8 @@ def install(part: Part, host: Host) -> Outcome:
     if not pip and not apt:
         return Outcome(part=part, state="here")
     if apt and not host.apt_allowed:
-        return Outcome(
-            part=part, state="skipped", why=f"needs root and apt-get for {' '.join(apt)}"
-        )
+        why = f"needs root: apt-get install {' '.join(apt)}"
+        return Outcome(part=part, state="skipped", why=why)
     print(f"installing {part.name}: {' '.join((*apt, *pip))}", file=sys.stderr, flush=True)
     began, size, able = time.monotonic(), host.size_bytes(), host.able()
     for command in ((*APT, *apt) if apt else (), (*PIP, *pip) if pip else ()):

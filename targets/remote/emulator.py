@@ -94,9 +94,15 @@ EMULATOR = Emulator()
 
 def emulates(target: Target) -> bool:
     """Whether devices of this target can be emulated on this machine."""
-    if set(target.languages) & set(NATIVE):
-        return opencl.library() is not None and _where() is not None
-    return bool(set(target.languages) & set(EMULATOR.languages)) and _where() is not None
+    native = set(target.languages) & set(NATIVE)
+    return not lacking(target) and (not native or opencl.library() is not None)
+
+
+def lacking(target: Target) -> str:
+    """Why the emulator takes no kernel of this target, beside what its capabilities say."""
+    if not set(target.languages) & set(EMULATOR.languages):
+        return "no emulator knows its language"
+    return "" if _where() is not None else "the emulator needs g++: make toolchains PARTS=cpu"
 
 
 def version(language: str) -> str:

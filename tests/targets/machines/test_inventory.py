@@ -187,3 +187,11 @@ def test_an_instance_that_cannot_be_meant_is_one_line(
     with pytest.raises(MisuseError, match=said) as caught:
         inventory.clouds(file)
     assert "\n" not in str(caught.value)
+
+
+def test_without_a_compiler_the_emulator_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads that a device cannot execute reads what would change that."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    report = inventory.capabilities(inventory.device("m4-max"))
+    assert not report.execute
+    assert report.why.endswith("the emulator needs g++: make toolchains PARTS=cpu")

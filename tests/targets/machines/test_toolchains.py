@@ -46,7 +46,7 @@ def test_only_what_is_missing_is_installed_and_its_cost_told() -> None:
 @pytest.mark.parametrize(
     ("options", "state", "why"),
     [
-        ({"root": False}, "skipped", "needs root and apt-get for three"),
+        ({"root": False}, "skipped", "needs root: apt-get install three"),
         ({"fails": "three"}, "failed", "apt-get install: E: no such package"),
         ({"fails": "two"}, "failed", "pip install: E: no such package"),
     ],
@@ -87,5 +87,6 @@ def test_every_part_names_packages_or_why_there_are_none(
 ) -> None:
     """A part without either would install nothing and say `here`."""
     assert all(p.gives and (p.pip or p.apt or p.never) for p in PARTS)
+    assert all(bool(p.about_mb) != bool(p.never) for p in PARTS)
     assert toolchains.main(["nonsense"]) == 2
     assert "unknown part 'nonsense'; known: sandbox, cpu" in capsys.readouterr().err
