@@ -113,6 +113,22 @@ def test_fault_is_named_with_its_line(name: str) -> None:
         judge(source.replace(old, new))
 
 
+@pytest.mark.parametrize("language", ["cuda", "hip"])
+def test_barrier_in_a_branch_on_data_explains_its_race(language: str) -> None:
+    """Who skips a barrier and returns leaves a race behind; the barrier is what is to be mended."""
+    source = """extern "C" __global__ void swap(const float* x, float* y) {
+  __shared__ float s[256];
+  s[threadIdx.x] = x[threadIdx.x];
+  if (x[threadIdx.x] > 0)
+    __syncthreads();
+  y[threadIdx.x] = s[255 - threadIdx.x];
+}"""
+    x = torch.linspace(-1, 1, 256)
+    said = "line 5: divergent barrier: 128 of 256 .* returned; before it line 3: race in shared"
+    with pytest.raises(RuntimeError, match=said):
+        kernels(source, language=language).swap(grid=(1,), block=(256,), args=(x, x.clone()))
+
+
 @pytest.mark.parametrize(
     ("code", "name"),
     [

@@ -72,6 +72,11 @@ def floats() -> torch.Tensor:
         ("between_groups", (), "line 40: race in device memory"),
         ("mixed_atomic", (), "line 4[46]: race in device memory"),
         ("divergent", (), "line 50: divergent barrier: 48 of 64"),
+        (
+            "on_data",
+            (),
+            "line 83: divergent barrier: 32 of 64.*; before it line 81: race in shared",
+        ),
         ("two_barriers", (), "line 5[68]: divergent barrier"),
         ("zero", (0,), "line 62: division by zero"),
         ("misaligned", (), "line 65: misaligned address"),

@@ -71,6 +71,7 @@ static void* scheduler;
 static const Launch* now;
 static Region regions[MAX_REGIONS];
 static int region_count, thread_count, block_number, failed;
+static bool held;  // a race in shared memory is on report: a barrier that only some come to may explain it
 static unsigned steps[2], fences;  // of device memory and of shared memory
 static unsigned long shared_limit = 232448;
 static int pinned_line;  // of a word that is no plain access; 0 for the access's own
@@ -157,8 +158,13 @@ KF_COLD static void leave() {  // never comes back into this launch
 }
 template <typename... A> KF_COLD static void fail(const char* format, A... values) {
   if (failed) return leave();
-  std::snprintf(now->report, now->limit, format, values...);
+  if (!held) std::snprintf(now->report, now->limit, format, values...);
   leave();
+}
+// Reports a race in shared memory and goes on to the next barrier; the first one stays.
+template <typename... A> KF_COLD static void hold(const char* format, A... values) {
+  if (!held) std::snprintf(now->report, now->limit, format, values...);
+  held = true;
 }
 
 // --- memory --------------------------------------------------------------------------------------
@@ -228,6 +234,9 @@ KF_RT static void prepare(Fiber* f) {
 }
 KF_COLD static void diverged(int waiting, int line) {
   int elsewhere = 0, other = 0, done = 0;
+  char before[256] = "";
+  if (held) std::snprintf(before, sizeof before, "; before it %s", now->report);
+  held = false;
   for (int k = 0; k < thread_count; ++k) {
     const Fiber& f = fibers[k];
     done += f.state == DONE;
@@ -235,9 +244,9 @@ KF_COLD static void diverged(int waiting, int line) {
     if (f.state == AT_WARP) { ++elsewhere; other = f.line; }
   }
   if (elsewhere)
-    fail("line %d: divergent barrier: %d of %d threads wait here, %d wait at line %d", line, waiting, thread_count, elsewhere, other);
+    fail("line %d: divergent barrier: %d of %d threads wait here, %d wait at line %d%s", line, waiting, thread_count, elsewhere, other, before);
   else
-    fail("line %d: divergent barrier: %d of %d threads wait here, %d went past it and returned", line, waiting, thread_count, done);
+    fail("line %d: divergent barrier: %d of %d threads wait here, %d went past it and returned%s", line, waiting, thread_count, done, before);
 }
 // Whether the threads at barriers may go on: all that have not returned wait at the same line.
 // Whoever returned before the line (an early return) does not count, as on the devices.
@@ -253,6 +262,7 @@ KF_RT static bool release() {
   for (int k = 0; k < thread_count; ++k)
     skipped += fibers[k].state == DONE && fibers[k].last_line > line;
   if (waiting != alive || skipped) { diverged(waiting, line); return false; }
+  if (held) return false;
   int fence = 3;
   for (int k = 0; k < thread_count; ++k) {
     if (fibers[k].state != AT_BARRIER) continue;
@@ -410,16 +420,19 @@ KF_COLD static void race(const char* what, bool shared, int line, int other_line
   if (waiting && self->line != at)
     return fail("line %d: divergent barrier: %d of %d threads wait here, thread %d went past it to line %d", at, waiting, thread_count, self->index, line);
   const char* where = shared ? "shared memory" : "device memory";
-  fail("line %d: race in %s: thread %d %s what thread %d touched at line %d, with no barrier between them",
-       line, where, self ? self->index : -1, what, other, other_line);
+  const char* format = "line %d: race in %s: thread %d %s what thread %d touched at line %d, with no barrier between them";
+  if (shared) hold(format, line, where, self ? self->index : -1, what, other, other_line);
+  else fail(format, line, where, self ? self->index : -1, what, other, other_line);
 }
 KF_RT static void settle() {
   if (!pending_at) return;
   char* at = pending_at;
   pending_at = nullptr;
-  if (std::memcmp(at, pending_value, pending_size) != 0)
-    fail("line %d: race in %s: threads %d and %d write different values (the other at line %d), with no barrier between them",
-         pending_lines[0], pending_shared ? "shared memory" : "device memory", pending_threads[0], pending_threads[1], pending_lines[1]);
+  if (std::memcmp(at, pending_value, pending_size) == 0) return;
+  const char* format = "line %d: race in %s: threads %d and %d write different values (the other at line %d), with no barrier between them";
+  const char* where = pending_shared ? "shared memory" : "device memory";
+  if (pending_shared) hold(format, pending_lines[0], where, pending_threads[0], pending_threads[1], pending_lines[1]);
+  else fail(format, pending_lines[0], where, pending_threads[0], pending_threads[1], pending_lines[1]);
 }
 KF_COLD static void outside(const char* at, size_t size, bool write, const void* pc) {
   const char* verb = write ? "writes" : "reads";
@@ -538,7 +551,7 @@ KF_RT static bool too_many(const Launch* launch, unsigned long most) {
 }
 KF_RT static int run(const Launch* launch, void (*call)(void*), void* argument) {
   now = launch;
-  failed = 0; steps[0] = steps[1] = 1; fences = 0; static_shared = 0; pinned_line = 0;
+  failed = 0; held = false; steps[0] = steps[1] = 1; fences = 0; static_shared = 0; pinned_line = 0;
   block_size = dim3(launch->block[0], launch->block[1], launch->block[2]);
   grid_size = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
   const unsigned long threads = (unsigned long)block_size.x * block_size.y * block_size.z;
@@ -571,6 +584,7 @@ KF_RT static int run(const Launch* launch, void (*call)(void*), void* argument) 
         if (dynamic) poison(dynamic);
         run_block();
         settle_at_end();
+        failed |= held;
         ++steps[0];
         ++steps[1];
       }

@@ -76,3 +76,10 @@ kernel void much(device float* y [[buffer(0)]], uint t [[thread_index_in_threadg
   s[t] = 0;
   y[t] = s[t];
 }
+kernel void on_data(device float* y [[buffer(0)]], uint t [[thread_index_in_threadgroup]]) {
+  threadgroup float s[64];
+  s[t] = t;
+  if (s[t] * s[t] > 1000.0f)
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  y[t] = s[63 - t];
+}
