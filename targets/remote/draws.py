@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from data.records import Contract, ShapePolicy
+from data.records import SMALL, Contract, ShapePolicy
 from targets.remote.deviation import spare_threads
 from targets.remote.distributions import DISTRIBUTIONS, Domain, domains, redraw
 from targets.remote.operator import LoadedOperator, OperatorFault
@@ -32,8 +32,7 @@ LEAST = 16
 SEEDS = 3
 EXTENTS = (129, 1, 7, 0, 127, 31, 33, 61)
 """New sizes for a kernel that promises a family: none, one, odd, one off a tile, no multiple."""
-SMALL, ZERO_MEAN = "small", "zero mean"
-OFFICIAL_DRAW = "official"
+OFFICIAL_DRAW, ZERO_MEAN = "official", "zero mean"
 FEW = (OFFICIAL_DRAW, ZERO_MEAN)
 
 
