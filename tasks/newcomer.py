@@ -16,18 +16,21 @@ from tasks.onboarding import first_look
 CASES = Path(__file__).parents[1] / "tests" / "targets" / "cases"
 GUIDE = 500
 """Characters of a guide at least: rules of the language, of the launch and of the arguments."""
-KNOWN = "known kernel"
+KNOWN, EXAMPLE = "known kernel", "example"
 NOISE = ("", "\n", "x" * 1000, "error:", ":1:1: error: ", "\x00\xff: :::\n   |\n", "{", '"ID"\n')
 
 
 async def examine(device: Device, runs: Path, seen: Callable[[Check], object]) -> str:
     """A page in Markdown on what the device can do; `seen` is told each check as it is made.
 
-    Empty, and its known kernel is not judged, where it has no target or its machine fails.
+    Empty, and its known kernel is not judged, where it has no target or no example, or its machine
+    fails.
     """
+    known = device.target in TARGETS
     for check in contract(device):
         seen(check)
-    return await _look(device, runs, seen) if device.target in TARGETS else ""
+        known &= check.ok or not check.name.startswith(EXAMPLE)
+    return await _look(device, runs, seen) if known else ""
 
 
 def contract(device: Device) -> Iterator[Check]:
@@ -88,9 +91,17 @@ def _reason(target: Target) -> Check:
 
 
 def _example(target: Target, device: Device, language: str) -> Check:
-    brief, name = target.brief(device, language), f"example {language}"
+    name = f"{EXAMPLE} {language}"
+    try:
+        brief = target.brief(device, language)
+    except FileNotFoundError as error:
+        return Check(name=name, ok=False, found=f"{error.filename} is missing: docs/new-chip.md, 2")
     for source, wanted in ((brief.example_operator, "Model"), (brief.example_kernel, "ModelNew")):
-        if wanted not in [n.name for n in ast.parse(source).body if isinstance(n, ast.ClassDef)]:
+        try:
+            classes = [n.name for n in ast.parse(source).body if isinstance(n, ast.ClassDef)]
+        except SyntaxError as error:
+            return Check(name=name, ok=False, found=f"its kernel is no Python: {error}")
+        if wanted not in classes:
             return Check(name=name, ok=False, found=f"no class {wanted} in it")
     if len(brief.guide) < GUIDE:
         found = f"its guide has {len(brief.guide)} characters; expected {GUIDE} at least"

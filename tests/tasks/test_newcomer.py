@@ -1,9 +1,13 @@
 """What `kforge onboard` and its deployment check: the same, in the same words."""
 
 import asyncio
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from targets import brief
 from targets.machines import inventory
 from tasks.health import Check
 from tasks.newcomer import contract, examine
@@ -33,3 +37,34 @@ def test_a_device_that_cannot_run_is_told_apart(tmp_path: Path) -> None:
     page = asyncio.run(examine(absent, tmp_path, seen.append))
     assert page.startswith("# cpu")
     assert (seen[-1].name, seen[-1].state) == ("known kernel", "FAIL")
+
+
+@pytest.mark.parametrize(
+    ("guide", "kernel", "said"),
+    [
+        (None, None, "guide.md is missing: docs/new-chip.md, 2"),
+        ("rules " * 200, "class ModelNew(\n", "its kernel is no Python: "),
+        ("rules " * 200, "class Other: ...\n", "no class ModelNew in it"),
+    ],
+)
+def test_example_that_is_not_there_yet_is_a_line(
+    guide: str | None,
+    kernel: str | None,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who has written the target's file so far reads what comes next; nothing is judged."""
+    for name in ("cpu", "wgsl"):
+        shutil.copytree(brief.EXAMPLES / name, tmp_path / name)
+    for name, text in {"guide.md": guide, "kernel.py": kernel}.items():
+        (tmp_path / "wgsl" / name).unlink()
+        if text is not None:
+            (tmp_path / "wgsl" / name).write_text(text)
+    monkeypatch.setattr(brief, "EXAMPLES", tmp_path)
+    seen: list[Check] = []
+    chip = replace(inventory.device("cpu"), target="wgsl", arch="lavapipe")
+    assert asyncio.run(examine(chip, tmp_path / "runs", seen.append)) == ""
+    failed = [c for c in seen if not c.ok]
+    assert failed
+    assert all(said in c.found for c in failed)
