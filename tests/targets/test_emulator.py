@@ -129,6 +129,18 @@ def test_barrier_in_a_branch_on_data_explains_its_race(language: str) -> None:
         kernels(source, language=language).swap(grid=(1,), block=(256,), args=(x, x.clone()))
 
 
+def test_a_thread_that_waits_after_a_race_ends() -> None:
+    """What cannot end because of the race is still told as the race, at once."""
+    source = """extern "C" __global__ void spin(float* y) {
+  __shared__ volatile int s[256];
+  s[threadIdx.x] = 1;
+  while (threadIdx.x > 127 && s[255 - threadIdx.x] == 1) {}
+  y[threadIdx.x] = 1;
+}"""
+    with pytest.raises(RuntimeError, match="line 4: race in shared memory"):
+        kernels(source, language="cuda").spin(grid=(1,), block=(256,), args=(torch.zeros(256),))
+
+
 @pytest.mark.parametrize(
     ("code", "name"),
     [

@@ -72,6 +72,7 @@ static const Launch* now;
 static Region regions[MAX_REGIONS];
 static int region_count, thread_count, block_number, failed;
 static bool held;  // a race in shared memory is on report: a barrier that only some come to may explain it
+static unsigned late;  // accesses since: what waits for another thread would wait for ever
 static unsigned steps[2], fences;  // of device memory and of shared memory
 static unsigned long shared_limit = 232448;
 static int pinned_line;  // of a word that is no plain access; 0 for the access's own
@@ -163,8 +164,10 @@ template <typename... A> KF_COLD static void fail(const char* format, A... value
 }
 // Reports a race in shared memory and goes on to the next barrier; the first one stays.
 template <typename... A> KF_COLD static void hold(const char* format, A... values) {
-  if (!held) std::snprintf(now->report, now->limit, format, values...);
+  if (held) return;
+  std::snprintf(now->report, now->limit, format, values...);
   held = true;
+  late = 0;
 }
 
 // --- memory --------------------------------------------------------------------------------------
@@ -460,6 +463,7 @@ KF_RT static inline bool ordered(unsigned step, int other_block, int other, unsi
 KF_RT static void touch(const char* at, size_t size, bool write, const void* pc, bool atomic = false) {
   settle();
   if (failed) return;
+  if (held && ++late > 1u << 22) return leave();
   if (self && at >= self->stack && at < self->stack + STACK) return;
   Region* r = region_at(at);
   if (!r || at + size > r->base + r->size) {
