@@ -1,6 +1,7 @@
 -- What does one technique gain over the parent, where a step added exactly that one?
--- Steps that add several are left out; those that failed or lost stay in. helped, hurt and the means
--- are over operators, each the geometric mean of its steps. Confirmations are not steps of their own.
+-- Steps that add several are left out; those that failed or lost stay in. The means are over
+-- operators, each the geometric mean of its steps. helped: the interval of that gain lies above 1, as
+-- in `transfer`; hurt: below. Confirmations are not steps of their own.
 WITH operators AS (
     SELECT techniques_added[1] AS technique, device, contract, operator_hash,
         count(*) AS steps,
@@ -13,18 +14,20 @@ WITH operators AS (
     WHERE len(techniques_added) = 1 AND len(parent_ids) > 0
         AND execution = 'hardware' AND mode <> 'confirm'
     GROUP BY ALL
+), intervals AS (
+    SELECT technique, device, contract, operator_hash, low, high FROM effects
 )
 SELECT technique, device, contract,
     sum(steps)::BIGINT AS steps,
     sum(timed)::BIGINT AS timed,
     sum(failed)::BIGINT AS failed,
     count(gain) AS operators,
-    count(*) FILTER (gain > 1.02) AS helped,
-    count(*) FILTER (gain < 0.98) AS hurt,
+    count(*) FILTER (low > 1) AS helped,
+    count(*) FILTER (high < 1) AS hurt,
     median(gain) AS median_gain,
     exp(avg(ln(gain))) AS mean_gain,
     min(worst) AS worst_gain,
     max(best) AS best_gain
-FROM operators
+FROM operators LEFT JOIN intervals USING (technique, device, contract, operator_hash)
 GROUP BY technique, device, contract
 ORDER BY technique, device, contract;

@@ -45,6 +45,12 @@ def timing(shape: str = "full", ratio: float = 1.5, **other: object) -> Timing:
     return replace(plain, **other)  # type: ignore[arg-type]  # fields by name
 
 
+def beside_parent(gain: float) -> RunResult:
+    """A run timed beside its parent, with an interval of 2 % to each side."""
+    paired = timing(parent_ratio=gain, parent_low=gain / 1.02, parent_high=gain * 1.02)
+    return RunResult(status=RunStatus.RAN, timings=(paired,))
+
+
 def plain(step: int = 0, **other: object) -> Iteration:
     """A correct step of relu on the CPU; `other` replaces fields."""
     iteration = Iteration(

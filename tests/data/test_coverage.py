@@ -19,7 +19,7 @@ from data.records import (
 from data.store import Ledger
 from data.verdict import Outcome, Verdict
 from data.views import query, question
-from tests.data.samples import CPU, confirmed, plain
+from tests.data.samples import CPU, beside_parent, confirmed, plain
 
 MAC = Device(name="m4", target="apple", vendor="apple", arch="m4", execution="emulated")
 
@@ -117,6 +117,7 @@ def test_a_technique_tried_often_on_one_operator_counts_once(tmp_path: Path) -> 
             parents=("p",),
         )
         shared = {"candidate": made, "techniques_added": ("tile",), "gain_over_parent": gain}
+        shared |= {"run": beside_parent(gain)}
         return plain(step, **(shared | other))
 
     half = added(9, 7.0, contract=Contract(policy=Policy.HALF))

@@ -19,7 +19,7 @@ from data.records import (
 from data.store import Ledger
 from data.verdict import Verdict
 from data.views import query, question
-from tests.data.samples import CPU, confirmed, emulated, plain, timing
+from tests.data.samples import CPU, beside_parent, confirmed, emulated, plain
 
 GPU = replace(CPU, name="gpu", vendor="nvidia")
 
@@ -41,10 +41,6 @@ def made(source: str, **other: Any) -> Candidate:
 def gained(step: int, tags: tuple[str, ...], gain: float, **other: Any) -> Iteration:
     """A step that was timed beside its parent, the candidate of the step before."""
     child = made(f"# {step}", parents=(made(f"# {step - 1}").id,))
-    run = RunResult(
-        status=RunStatus.RAN,
-        timings=(timing(parent_ratio=gain, parent_low=gain / 1.02, parent_high=gain * 1.02),),
-    )
     shared = {
         "move": Move(mode=Mode.OPTIMISE, step=step, lineage="a"),
         "candidate": child,
@@ -52,7 +48,7 @@ def gained(step: int, tags: tuple[str, ...], gain: float, **other: Any) -> Itera
         "gain_over_parent": gain,
         "speedup": gain,
         "baseline": "eager",
-        "run": run,
+        "run": beside_parent(gain),
     }
     return plain(step, **(shared | other))
 

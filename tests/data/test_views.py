@@ -24,7 +24,7 @@ from data.records import (
 from data.store import Ledger
 from data.verdict import Outcome, Verdict
 from data.views import VIEWS, query, question, questions
-from tests.data.samples import CPU, RELU, call, confirmed, emulated, key, plain
+from tests.data.samples import CPU, RELU, beside_parent, call, confirmed, emulated, key, plain
 
 GEMM = Operator(name="gemm", source="class Model: gemm")
 EMULATED = replace(CPU, name="gpu", execution="emulated")
@@ -272,6 +272,7 @@ def added(step: int, tags: tuple[str, ...], gain: float | None, **other: Any) ->
         source=f"# {step}", language="cpp", agent_kind="offline", agent_name="map", parents=("p",)
     )
     shared = {"candidate": child, "techniques_added": tags, "gain_over_parent": gain}
+    shared |= {"run": beside_parent(gain)} if gain else {}
     return plain(step, **(shared | other))
 
 
