@@ -18,7 +18,7 @@ class Lesson:
     helped_here: int
     hurt_here: int
     operators_elsewhere: int
-    """On other devices."""
+    """On other devices; each once, whatever their number."""
     helped_elsewhere: int
     hurt_elsewhere: int
 

@@ -169,6 +169,22 @@ def test_what_to_try_first_ranks_by_shrunk_gain(tmp_path: Path) -> None:
     assert new["expected_gain"] == pytest.approx(here["tile"]["expected_gain"])
 
 
+def test_an_operator_counts_once_whatever_the_number_of_devices(tmp_path: Path) -> None:
+    """Five operators on two devices are no eight; helped here and hurt there is neither."""
+    steps = [gained(1, ("tile",), 2.0, operator=o) for o in operators(5)]
+    steps += [gained(1, ("tile",), 8.0, operator=o, device=GPU) for o in operators(4)]
+    steps += [gained(1, ("tile",), 0.5, operator=operators(5)[4], device=GPU)]
+    found = {r["device"]: r for r in asked(tmp_path, "what_to_try_first", *steps)}
+    new, cpu = found["(new)"], found["cpu"]
+    assert not new["enough"]
+    assert (new["operators_elsewhere"], new["devices_elsewhere"]) == (5, 2)
+    assert (new["helped_elsewhere"], new["hurt_elsewhere"]) == (4, 0)
+    assert new["gain_elsewhere"] == pytest.approx((4.0**4 * 1.0) ** (1 / 5))
+    assert (cpu["operators_here"], cpu["operators_elsewhere"]) == (5, 5)
+    assert (cpu["helped_elsewhere"], cpu["hurt_elsewhere"]) == (4, 1)
+    assert cpu["gain_elsewhere"] == pytest.approx((8.0**4 * 0.5) ** (1 / 5))
+
+
 def test_precision_is_told_apart_from_a_better_kernel(tmp_path: Path) -> None:
     """1.5 at first, times 2 by fusing, times 1.5 by half precision, times 1.2 by tiling."""
     (found,) = asked(
