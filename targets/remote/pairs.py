@@ -30,9 +30,9 @@ LEAST_NET = 0.02
 NULL_SHARE = 0.5
 """Of a time; where calls cannot be queued ahead, more is not to be trusted."""
 UNSURE = "calls are bound by their launches, so their times cannot be told apart"
-UNSETTLED = "its pairs scatter, and there was no time for others"
-SCATTERED = 0.05
-"""Half width of an interval; calm pairs give 0.01 to 0.04."""
+UNSETTLED = "its gain may be chance, and there was no time for other pairs"
+SURE = {2: 500.0, 3: 23.2, 4: 8.8, 5: 5.6, 6: 4.35, 7: 3.7, 8: 3.3, 9: 3.1, 10: 2.9}
+"""Half widths of the 95 % interval in one of 99.99 %: a gain beyond that is no chance."""
 FEW_PAGES = 16
 """A call that maps no more is no matter: 10 us."""
 PAGE_MARGIN = 1.25
@@ -181,21 +181,23 @@ def spread(pairs: Sequence[PairTimes], over: str) -> tuple[float, float, float]:
 def settled(timed: Callable[[], list[PairTimes]], over: str) -> tuple[list[PairTimes], bool]:
     """The pairs, and whether a claim of theirs stays open.
 
-    Where they claim a gain and scatter much, as many fresh ones decide alone. Among 40 judgements
+    Where they claim a gain that may be chance, as many fresh ones decide alone. Among 40 judgements
     of equals one claims a gain by chance; hardly one does so twice.
     """
     pairs = timed()
-    if not _scattered_claim(pairs, over):
+    if not _claim_by_chance(pairs, over):
         return pairs, False
     again = timed()
     return (pairs, True) if len(again) < len(pairs) else (again, False)
 
 
-def _scattered_claim(pairs: Sequence[PairTimes], over: str) -> bool:
+def _claim_by_chance(pairs: Sequence[PairTimes], over: str) -> bool:
     if len(pairs) < 2:
         return False
-    _, low, high = spread(pairs, over)
-    return low > FASTER_ABOVE and math.sqrt(high / low) - 1 > SCATTERED
+    _, *bounds = spread(pairs, over)
+    low, high = map(math.log, bounds)
+    half = (high - low) / 2
+    return low > math.log(FASTER_ABOVE) and low + half < half * SURE[min(len(pairs), 10)]
 
 
 def unsure(pairs: Sequence[PairTimes], over: str) -> bool:
