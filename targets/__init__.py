@@ -1,17 +1,21 @@
-"""Targets by name: a new vendor is one file and one entry."""
+"""Targets by name: a new vendor is one file in this folder, which calls its own `TARGET`."""
 
-from targets.amd import AMD
-from targets.apple import APPLE
+from importlib import import_module
+from pkgutil import iter_modules
+
 from targets.base import PROCESSOR, Target
-from targets.cpu import CPU
-from targets.intel import INTEL
-from targets.nvidia import NVIDIA
 from targets.remote.kforge_launch import HALVES
-from targets.wgsl import TARGET as WGSL
 
-TARGETS: dict[str, Target] = {
-    target.name: target for target in (CPU, NVIDIA, AMD, INTEL, APPLE, WGSL)
-}
+
+def found() -> dict[str, Target]:
+    """The targets of the modules here, in the modules' order."""
+    names = [module.name for module in iter_modules(__path__) if not module.ispkg]
+    modules = [import_module(f"{__name__}.{name}") for name in names]
+    targets: list[Target] = [vars(m)["TARGET"] for m in modules if "TARGET" in vars(m)]
+    return {target.name: target for target in targets}
+
+
+TARGETS: dict[str, Target] = found()
 
 ON_PROCESSOR = frozenset(name for name, t in TARGETS.items() if not t.nodes or PROCESSOR in t.nodes)
 """Targets whose kernels run on the host's processor: two at once would spoil each other's times."""

@@ -104,7 +104,7 @@ class AmdTarget:
         return Capabilities(compile=compiles, execute=False, time=False, why=why)
 
 
-AMD = AmdTarget()
+TARGET = AmdTarget()
 
 
 def _usages(text: str) -> Iterator[tuple[str, dict[str, float]]]:

@@ -90,4 +90,4 @@ class AppleTarget:
         return Capabilities(compile=ready, execute=here, time=here, why=why)
 
 
-APPLE = AppleTarget()
+TARGET = AppleTarget()

@@ -1,7 +1,7 @@
 """What a target is: how a vendor's kernels are compiled, read, profiled and explained.
 
 A target does no input or output: it returns commands and parses text, and whoever holds a machine
-runs them. A new vendor is one file with one value of this contract, entered in `targets.TARGETS`.
+runs them. A new vendor is one file with one value of this contract, which it calls `TARGET`.
 Everything here is stdlib only, since the needed target travels to the machine.
 """
 

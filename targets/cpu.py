@@ -115,7 +115,7 @@ class CpuTarget:
         return Capabilities(compile=ready, execute=ready, time=ready, why=why)
 
 
-CPU = CpuTarget()
+TARGET = CpuTarget()
 
 
 def _ranked(said: list[re.Match[str]], good: set[int], bad: set[int]) -> list[Remark]:

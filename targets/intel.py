@@ -154,7 +154,7 @@ class IntelTarget:
         )
 
 
-INTEL = IntelTarget()
+TARGET = IntelTarget()
 
 
 def _remark(usage: re.Match[str]) -> str:

@@ -110,7 +110,7 @@ class NvidiaTarget:
         )
 
 
-NVIDIA = NvidiaTarget()
+TARGET = NvidiaTarget()
 
 
 def _occupancy(usage: ptxas.Usage) -> Occupancy | None:

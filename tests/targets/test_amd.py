@@ -11,7 +11,8 @@ from data.operator import find
 from data.records import Contract, Device, MeasureJob
 from data.verdict import Verdict, judge
 from targets import rocprof
-from targets.amd import AMD, CLANG
+from targets.amd import CLANG
+from targets.amd import TARGET as AMD
 from targets.amd_clang import isa_version, where
 from targets.brief import EXAMPLES
 from targets.remote.build import build

@@ -11,7 +11,7 @@ import torch
 from data.errors import MachineError
 from data.records import Device
 from targets import apple_launch
-from targets.apple import APPLE
+from targets.apple import TARGET as APPLE
 from targets.remote.emulation.half import METAL
 from targets.remote.kforge_launch import HALVES
 

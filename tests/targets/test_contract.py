@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import targets
 from data.errors import MachineError
 from data.metrics import METRICS
 from data.records import Brief, Device
@@ -20,6 +21,14 @@ ALL = pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
 def test_registry_is_keyed_by_the_targets_own_names() -> None:
     """A device's `target` finds the target of that name."""
     assert all(name == target.name for name, target in TARGETS.items())
+
+
+def test_a_new_target_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put beside the others it is found by what it calls `TARGET`."""
+    text = "from targets.wgsl import WgslTarget\n\nTARGET = WgslTarget(name='nova')\n"
+    (tmp_path / "nova.py").write_text(text)
+    monkeypatch.setattr(targets, "__path__", [*targets.__path__, str(tmp_path)])
+    assert list(targets.found()) == [*TARGETS, "nova"]
 
 
 @ALL

@@ -22,7 +22,8 @@ from data.records import (
     Timing,
 )
 from targets import diagnostics, roofline
-from targets.cpu import CPU, EXAMPLES
+from targets.cpu import EXAMPLES
+from targets.cpu import TARGET as CPU
 from targets.remote import kforge_launch
 
 CASES = sorted((Path(__file__).parent / "cases" / "cpu").glob("*.json"))

@@ -10,7 +10,7 @@ import torch
 from data.records import BuildResult, Device, Operator
 from targets import TARGETS
 from targets.brief import EXAMPLES
-from targets.nvidia import NVIDIA
+from targets.nvidia import TARGET as NVIDIA
 from targets.nvidia_launch import CUDA
 from targets.nvrtc import Nvrtc, command
 from targets.remote.build import build

@@ -8,7 +8,7 @@ import pytest
 from data.errors import MachineError
 from data.records import BuildResult, Contract, Device, MeasureJob, Operator, RunResult, RunStatus
 from data.verdict import Judgement, Verdict, judge
-from targets.nvidia import NVIDIA
+from targets.nvidia import TARGET as NVIDIA
 from targets.remote import emulator
 from targets.remote.build import build
 from targets.remote.compiler import installed

@@ -10,7 +10,7 @@ import pytest
 
 from data.errors import MachineError
 from targets import cards, ncu
-from targets.nvidia import NVIDIA
+from targets.nvidia import TARGET as NVIDIA
 from targets.occupancy import by_resource, occupancy
 
 FOLDER = Path(__file__).parent / "cases" / "nvidia"

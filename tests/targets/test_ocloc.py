@@ -7,7 +7,7 @@ import pytest
 
 from data.records import Device, Operator
 from targets import opencl, sycl
-from targets.intel import INTEL
+from targets.intel import TARGET as INTEL
 from targets.machines.inventory import devices
 from targets.remote import ocloc
 from targets.remote.build import build

@@ -8,7 +8,7 @@ import torch
 
 from data.records import Device, Operator
 from targets import opencl, opencl_launch
-from targets.intel import INTEL
+from targets.intel import TARGET as INTEL
 from targets.machines.inventory import capabilities, devices
 from targets.remote.build import build
 from targets.remote.kforge_launch import HALVES, Kernels, kernels, signatures

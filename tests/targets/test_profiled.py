@@ -20,7 +20,7 @@ from data.records import (
 )
 from targets import TARGETS, roofline
 from targets.cpu import CpuTarget
-from targets.nvidia import NVIDIA
+from targets.nvidia import TARGET as NVIDIA
 from targets.remote import walled
 from targets.remote.ladder import Rung
 from tests.targets.rig import HONEST, Rig
