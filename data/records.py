@@ -340,7 +340,7 @@ class Timing:
     floor_us: float | None = None
     """Roofline floor."""
     null_us: float = 0.0
-    """The judge's own cost a call: included in both times, on a device taken off both."""
+    """The judge's own cost a call, included in both times; 0 on a device, where it is taken off."""
     others_us: dict[str, float] = field(default_factory=dict)
     """Median times of the baselines that lost, by name."""
     warm: bool = False

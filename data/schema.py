@@ -166,7 +166,12 @@ TIMINGS = Table(
         Column("candidate_us", REAL, "µs", "Median time; for orientation, compare the ratio"),
         Column("baseline_us", REAL, "µs", "Median time of the baseline"),
         Column("floor_us", REAL, "µs", "Roofline floor; NULL if unknown"),
-        Column("null_us", REAL, "µs", "The judge's own cost a call, included in both times"),
+        Column(
+            "null_us",
+            REAL,
+            "µs",
+            "The judge's own cost a call, in both times; 0 where taken off",
+        ),
         Column("warm", TRUTH, "", "All input sets together fit the last-level cache"),
         Column("pair_ratios", REALS, "ratio", "One entry a pair of fresh processes"),
         Column("latencies", REALS, "µs", "Raw candidate times, in order"),

@@ -159,7 +159,7 @@ class Race:
             parent_low=parent[1],
             parent_high=parent[2],
             floor_us=floor_us,
-            null_us=statistics.median(s * 1e6 for p in pairs for s in (p.null or p.nulls[base])),
+            null_us=statistics.median(s * 1e6 for p in pairs for s in p.null or [0.0]),
             others_us={k: v for k, v in self.choice.times_us.items() if k != base},
             warm=self.form.sets * self.course.contents.bytes
             < (self.bench.kind.cache_bytes() or cache_bytes()),

@@ -144,10 +144,15 @@ def _try_vectors() -> None:
 
 
 def _in_fork(action: Callable[[], object]) -> None:
-    """What it leaves on disk stays, what it does to this process does not; nobody waits for it."""
-    warm = os.getpid()
+    """What it leaves on disk stays, what it does to this process does not; nobody waits for it.
+
+    So its files must belong to baselines from the beginning.
+    """
+    warm, baseline = os.getpid(), users.spare(trusted=True)
     if os.fork() == 0:
         try:
+            if baseline is not None:
+                users.become(baseline)
             sandbox.die_with_parent(warm)
             action()
         finally:

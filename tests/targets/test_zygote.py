@@ -1,12 +1,17 @@
 """The warm process and what happens when one side of it dies."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from targets.remote import users, warm
 from targets.remote.drain import KEPT, Drain
 from targets.remote.processes import descendants
 from tests.targets.rig import Rig
@@ -39,6 +44,25 @@ def test_a_child_that_has_ended_is_not_killed_again(rig: Rig) -> None:
             first.child.end()
             second.load("class ModelNew: pass")
             assert not gone(second.child.pid)
+
+
+def test_what_a_fork_of_the_warm_process_compiles_belongs_to_baselines() -> None:
+    """Nobody waits for it, and a folder of root's that comes late fails a baseline's compiler."""
+    baseline = users.spare(trusted=True)
+    if baseline is None:
+        pytest.skip("only root can make children another user")
+    place = Path(tempfile.mkdtemp(dir="/tmp"))
+    place.chmod(0o777)
+    made = place / "2u"
+    warm._in_fork(made.mkdir)
+    try:
+        for _ in range(500):
+            if made.exists():
+                break
+            time.sleep(0.01)
+        assert made.stat().st_uid == baseline.uid
+    finally:
+        shutil.rmtree(place)
 
 
 def test_several_job_processes_may_ask_at_once(rig: Rig) -> None:

@@ -96,15 +96,27 @@ function timesTable(step) {
   return el("div", { class: "scroll" }, el("table", {}, captioned("Times by shape: medians, for orientation; the ratio is of pairs"), el("thead", {}, el("tr", {}, head.map((text, n) => el("th", { scope: "col", class: n ? "number" : null }, text)))), el("tbody", {}, lines)));
 }
 
-// Details whose content is made when they are first opened.
+const WAITING = new WeakMap(); // open details whose content is made when they come near
+
+function made(box) {
+  WAITING.get(box)?.();
+  WAITING.delete(box);
+  NEAR_VIEW.unobserve(box);
+}
+
+const NEAR_VIEW = new IntersectionObserver(
+  (entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => made(entry.target)),
+  { rootMargin: "600px" },
+);
+addEventListener("beforeprint", () => document.querySelectorAll("details[open]").forEach(made));
+
+// Details whose content is made when they are opened, or open ones when they come near.
 function later(title, make, open = false) {
   const box = el("details", {}, el("summary", {}, title));
-  const unfold = () => {
-    if (box.open && box.children.length === 1) box.append(make());
-  };
-  box.addEventListener("toggle", unfold);
+  WAITING.set(box, () => box.append(make()));
   box.open = open;
-  unfold();
+  if (open) NEAR_VIEW.observe(box);
+  else box.addEventListener("toggle", () => box.open && made(box));
   return box;
 }
 

@@ -144,6 +144,8 @@ def test_a_story_tells_steps_advice_and_change(page: browser.Page) -> None:
     text = page.run("document.querySelector('#story').textContent")
     assert "write results past the caches" in text
     assert "predicted 1.20" in text
+    page.run("document.querySelector('#step-1 details').scrollIntoView()")
+    page.until("document.querySelectorAll('#step-1 .diff').length === 1")  # made when it comes near
     for kind in ("taken", "added"):
         lines = page.run(
             f"[...document.querySelectorAll('#step-1 .{kind}')].map((l) => l.textContent)"
