@@ -76,15 +76,10 @@ def _demand(cost: Cost) -> dict[str, float | None]:
         "floor_us": cost.floor_us,
         "peak_gb_s": cost.peak_gb_s,
         "peak_gflop_s": cost.peak_gflop_s,
-        "arithmetic_intensity": _intensity(cost),
+        "arithmetic_intensity": _ratio(cost.flops, cost.moved_bytes),
         "machine_balance": balance,
         "moved_mib": cost.moved_bytes / MEBI,
     }
-
-
-def _intensity(cost: Cost) -> float | None:
-    """0 for a copy; None where the operations are unknown."""
-    return cost.flops / cost.moved_bytes if cost.flops is not None and cost.moved_bytes else None
 
 
 def _machine(card: Card | None) -> dict[str, float | None]:
