@@ -163,6 +163,12 @@ def _quoted(block: Block) -> str:
     return ""
 
 
+def whole_lines(text: str) -> tuple[str, tuple[str, ...]]:
+    """Without a last line that has no end: it may hold half a number. And a remark on that."""
+    cut = () if text.endswith("\n") else ("the output is cut off: its last line is left out",)
+    return text[: text.rfind("\n") + 1], cut
+
+
 def opening(text: str) -> str:
     """How a text begins that is not what was expected, for a message of one line."""
     if not text.strip("\0 \r\n\t"):

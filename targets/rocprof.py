@@ -46,12 +46,9 @@ def command(program: Sequence[str]) -> tuple[str, ...]:
 
 
 def launches(text: str) -> tuple[Launch, ...]:
-    """All launches of a table of launches or of counters. MachineError when it holds none.
-
-    A last line without its end may hold half a number: it is left out.
-    """
-    lines = text.replace("\0", "")
-    table = csv.DictReader(io.StringIO(lines[: lines.rfind("\n") + 1]))
+    """All launches of a table of launches or of counters. MachineError when it holds none."""
+    lines, cut = diagnostics.whole_lines(text.replace("\0", ""))
+    table = csv.DictReader(io.StringIO(lines))
     try:
         rows = list(table)
     except csv.Error as error:
@@ -63,7 +60,7 @@ def launches(text: str) -> tuple[Launch, ...]:
         )
     whole = [r for r in rows if r.get(NAME) and None not in r.values()]
     if not whole:
-        why = "it is cut off" if _cut(text) else "was anything launched?"
+        why = "it is cut off" if cut else "was anything launched?"
         raise MachineError(f"rocprofv3's table holds no whole row: {why}")
     grouped: dict[str, list[dict[str, str]]] = {}
     for number, row in enumerate(whole):
@@ -77,13 +74,8 @@ def profile(text: str) -> Profile:
     found = launches(text)
     chosen = max(found, key=lambda launch: launch.value("kernel_us") or 0.0)
     counters = [f"{chosen.kernel}: {n} {v:g}" for n, v in chosen.counters.items()]
-    remarks = (f"kernel {chosen.kernel}", *counters, *_cut(text))
+    remarks = (f"kernel {chosen.kernel}", *counters, *diagnostics.whole_lines(text)[1])
     return Profile(metrics=chosen.metrics, remarks=remarks)
-
-
-def _cut(text: str) -> tuple[str, ...]:
-    """That the output ends within a line."""
-    return () if text.endswith("\n") else ("the output is cut off: its last line is left out",)
 
 
 def _launch(rows: Sequence[dict[str, str]]) -> Launch:

@@ -48,17 +48,14 @@ def profile(text: str) -> Profile:
     longest = max(launched, key=lambda r: _number(r["Average (ns)"]) or 0.0)
     name = longest["Kernel"]
     found = [*_launch(name), *_timed(longest), *_properties(text, name), *_counted(text, name)]
-    cut = () if text.endswith("\n") else ("the output is cut off: its last line is left out",)
+    _, cut = diagnostics.whole_lines(text)
     return Profile(metrics=tuple(found), remarks=(*_remarks(timed, longest), *cut))
 
 
 def _rows(text: str, *sections: str) -> Iterator[Row]:
-    """Complete rows of the tables in these sections, by column; each may hold several tables.
-
-    A last line without its end may hold half a number: it is left out.
-    """
+    """Complete rows of the tables in these sections, by column; each may hold several tables."""
     inside, head = False, list[str]()
-    for line in text[: text.rfind("\n") + 1].splitlines():
+    for line in diagnostics.whole_lines(text)[0].splitlines():
         title = _SECTION.match(line.strip())
         if title is not None:
             inside, head = title["name"] in sections, []
