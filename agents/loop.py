@@ -43,7 +43,7 @@ class Stages:
 
     admit: Callable[[Pair], Awaitable[Admission]]
     propose: Callable[[Request], Awaitable[Proposal]]
-    build: Callable[[Pair, Candidate], Awaitable[BuildResult]]
+    build: Callable[[MeasureJob], Awaitable[BuildResult]]
     measure: Callable[[MeasureJob], Awaitable[RunResult]]
     profile: Callable[[Admission, Iteration], Profile]
     advise: Callable[[Request], Awaitable[Counsel]]
@@ -122,9 +122,10 @@ async def _examine(row: Iteration, request: Request, stages: Stages) -> Iteratio
     twin = _twin(row.candidate, request.history)
     if twin is not None and row.move.mode is not Mode.CONFIRM:
         return repeated(row, twin)
-    build = await stages.build(request.pair, row.candidate)
-    runs = build.runs and request.pair.device.execution != "none"
-    run = await stages.measure(_job(row, request)) if runs else None
+    job = _job(row, request)
+    build = await stages.build(job)
+    runs = build.runs and job.device.execution != "none"
+    run = await stages.measure(job) if runs else None
     row = described(replace(row, build=build, run=run), request)
     row = judged(row, judge(row.contract, build, run))
     return replace(row, profile=stages.profile(request.admission, row)) if row.right else row

@@ -1,6 +1,6 @@
 """The loop's stages, joined from agents, target and machine; the same here and in the archive."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from functools import partial
@@ -10,7 +10,6 @@ from agents.loop import Stages
 from data.records import (
     Admission,
     BuildResult,
-    Candidate,
     Contract,
     Device,
     Iteration,
@@ -21,6 +20,8 @@ from data.records import (
     RunResult,
 )
 from targets import roofline
+from targets.machines.judged import admission, building, measuring
+from targets.remote.jobs import Ask
 from tasks.lease import leased
 from tasks.offline import Agents
 from tasks.retry import patiently
@@ -39,6 +40,8 @@ class Machine(Protocol):
 
     async def measure(self, job: MeasureJob) -> RunResult: ...
 
+    def expect(self, asks: Sequence[Ask]) -> None: ...
+
     def turn(self, device: Device) -> AbstractAsyncContextManager[object]: ...
 
 
@@ -55,10 +58,12 @@ def stages_for(agents: Agents, machine: Machine, keep: Keep) -> Stages:
     """
 
     async def admit(pair: Pair) -> Admission:
-        probe = partial(machine.admit, pair.operator, pair.contract, pair.device)
-        admission = await patiently(probe)
-        if not admission.admitted:
-            return admission
+        terms = pair.operator, pair.contract, pair.device
+        machine.expect([admission(*terms, timed=timed) for timed in (False, True)])
+        probe = partial(machine.admit, *terms)
+        found = await patiently(probe)
+        if not found.admitted:
+            return found
         return await leased(machine, pair.device, partial(probe, timed=True))
 
     built: set[str] = set()
@@ -67,8 +72,10 @@ def stages_for(agents: Agents, machine: Machine, keep: Keep) -> Stages:
         built.add(source)
         return await patiently(partial(machine.build, operator, source, device))
 
-    async def build(pair: Pair, candidate: Candidate) -> BuildResult:
-        return await compiled(pair.operator, candidate.source, pair.device)
+    async def build(job: MeasureJob) -> BuildResult:
+        if job.device.execution != "none":
+            machine.expect([building(job.operator, job.source, job.device), measuring(job)])
+        return await compiled(job.operator, job.source, job.device)
 
     async def measure(job: MeasureJob) -> RunResult:
         for source in filter(None, (job.source, job.parent_source)):

@@ -1,6 +1,6 @@
 """What all machines answer through their judge: records in, records out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -14,6 +14,7 @@ from data.records import (
     Operator,
     RunResult,
 )
+from targets.remote.jobs import Ask
 from targets.remote.peaks import Probe
 
 PROBE_S = 180.0
@@ -22,6 +23,26 @@ ADMIT_S = 300.0
 BUILD_S = 180.0
 MEASURE_SLACK_S = 60.0
 """Above the job's own deadline: the judge must be the first to say that time is up."""
+
+
+def admission(
+    operator: Operator, contract: Contract, device: Device, *, timed: bool, insist: bool = False
+) -> Ask:
+    """The question of `Judged.admit`."""
+    asked = {"timed": timed, "insist": insist}
+    args = {"operator": operator, "contract": contract, "device": device, **asked}
+    return Ask(op="admit", args=encode(args))
+
+
+def building(operator: Operator, candidate_source: str, device: Device) -> Ask:
+    """The question of `Judged.build`."""
+    args = {"operator": operator, "candidate_source": candidate_source, "device": device}
+    return Ask(op="build", args=encode(args))
+
+
+def measuring(job: MeasureJob) -> Ask:
+    """The question of `Judged.measure`."""
+    return Ask(op="measure", args=encode(job))
 
 
 class Judged:
@@ -38,6 +59,10 @@ class Judged:
     def turn(self, device: Device) -> AbstractAsyncContextManager[None]:
         """The device for each job that is asked inside; a machine elsewhere takes them ahead."""
         return self.lease(device)
+
+    def expect(self, asks: Sequence[Ask]) -> None:
+        """What will be asked next; a machine whose answers travel takes it in one journey."""
+        del asks
 
     async def probe(self, device: Device) -> Probe:
         """Measured peaks of the device and the environment of its numbers."""
@@ -59,23 +84,19 @@ class Judged:
         `timed`: the baseline's time too, for which the caller holds the device's lease. `insist`:
         one that is too large for the device is probed at a smaller shape nevertheless.
         """
-        asked = {"timed": timed, "insist": insist}
-        args = {"operator": operator, "contract": contract, "device": device, **asked}
-        admission: Admission = decode(Admission, await self.judge("admit", args, ADMIT_S))
-        return admission
+        ask = admission(operator, contract, device, timed=timed, insist=insist)
+        found: Admission = decode(Admission, await self.judge(ask.op, ask.args, ADMIT_S))
+        return found
 
     async def build(self, operator: Operator, candidate_source: str, device: Device) -> BuildResult:
         """The compiler's word on a candidate; one that does not build is a value."""
-        args = {
-            "operator": operator,
-            "candidate_source": candidate_source,
-            "device": device,
-        }
-        result: BuildResult = decode(BuildResult, await self.judge("build", args, BUILD_S))
+        ask = building(operator, candidate_source, device)
+        result: BuildResult = decode(BuildResult, await self.judge(ask.op, ask.args, BUILD_S))
         return result
 
     async def measure(self, job: MeasureJob) -> RunResult:
         """The evidence on a built candidate; hold the device's lease meanwhile."""
         deadline_s = job.deadline_s + MEASURE_SLACK_S
-        result: RunResult = decode(RunResult, await self.judge("measure", encode(job), deadline_s))
+        ask = measuring(job)
+        result: RunResult = decode(RunResult, await self.judge(ask.op, ask.args, deadline_s))
         return result

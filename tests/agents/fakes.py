@@ -109,8 +109,8 @@ class Scripted:
             )
         )
 
-    async def build(self, _: Pair, candidate: Candidate) -> BuildResult:
-        broken = candidate.source.startswith("broken")
+    async def build(self, job: MeasureJob) -> BuildResult:
+        broken = job.source.startswith("broken")
         return BuildResult(
             ok=not broken, route="launcher", detail="does not compile" if broken else ""
         )

@@ -5,8 +5,8 @@ from data.guardrails import Guardrails
 from data.records import (
     Admission,
     BuildResult,
-    Candidate,
     Counsel,
+    MeasureJob,
     Mode,
     Proposal,
     Request,
@@ -217,8 +217,8 @@ async def test_a_kernel_that_differs_in_layout_only_is_not_built_twice() -> None
     script.replies = ["x = 1  # 2.0x", "x = 1"]
     built: list[str] = []
 
-    async def build(_: object, candidate: Candidate) -> BuildResult:
-        built.append(candidate.source)
+    async def build(job: MeasureJob) -> BuildResult:
+        built.append(job.source)
         return BuildResult(ok=False, route="launcher", detail="does not compile")
 
     await port(pair(steps=2), replace(script.stages(), build=build))

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 
@@ -19,6 +19,7 @@ from data.records import (
     RunStatus,
 )
 from data.verdict import Outcome
+from targets.remote.jobs import Ask
 from tasks.judgement import Ruling, Terms, exit_code, on, rulings
 from tasks.subjects import Subject
 from tests.data.samples import CPU, RELU, timing
@@ -47,6 +48,8 @@ class Bench:
         assert not timed
         self.admitted.append(operator.name)
         return self.admission
+
+    def expect(self, asks: Sequence[Ask]) -> None: ...
 
     async def build(self, operator: Operator, source: str, device: Device) -> BuildResult:
         return BuildResult(ok="#error" not in source, route="launcher", detail="k.cpp:1: #error")

@@ -28,6 +28,7 @@ from data.records import (
 from data.store import Ledger
 from data.verdict import Outcome, Verdict
 from flows.requalify import judge
+from targets.remote.jobs import Ask
 from targets.remote.peaks import Probe
 from tasks.requalify import Terms, places, requalified
 from tasks.standing import Place, rows
@@ -46,6 +47,8 @@ class Bench:
         self.environment, self.speeds = environment, speeds
         self.measured: list[MeasureJob] = []
         self.refuses: Outcome | None = None
+
+    def expect(self, asks: Sequence[Ask]) -> None: ...
 
     async def probe(self, device: Device) -> Probe:
         return Probe(card=Card(peak_gb_s=1.0), environment=self.environment)

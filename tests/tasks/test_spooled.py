@@ -19,6 +19,7 @@ from data.records import (
     Contract,
     Device,
     Iteration,
+    MeasureJob,
     Operator,
     RunResult,
     RunStatus,
@@ -31,9 +32,11 @@ from targets.machines.spool import SpoolMachine, Waiting
 from targets.remote.jobs import Job, Row
 from targets.remote.spool import Spool
 from tasks.judgement import Terms, on, rulings
+from tasks.offline import Offline
 from tasks.rehearsal import rehearse
 from tasks.remote.work import Worker
 from tasks.spooled import imported, ported
+from tasks.stages import stages_for
 from tasks.subjects import Subject
 from tests.agents.fakes import OPERATOR, Scripted, pair
 
@@ -154,6 +157,36 @@ async def test_a_spool_runs_no_commands(tmp_path: Path) -> None:
     ):
         with pytest.raises(MachineError, match="'bench' is a spool"):
             await asked
+
+
+async def test_a_step_and_an_admission_travel_once(tmp_path: Path) -> None:
+    """Of a model's loop: probe and time of an operator are one job, build and measurement too."""
+    spooled, remote = machine(tmp_path), Strict()
+    stages = stages_for(Offline(0), spooled, kept)
+    worker = Worker(
+        spool=Spool(tmp_path),
+        archive=archive.identity(),
+        machine=cast("LocalMachine", remote),
+        say=lambda _: None,
+    )
+    admitting = asyncio.ensure_future(stages.admit(PAIR))
+    await until(lambda: bool(spooled.spool.ids()))
+    await worker._all()
+    assert (await admitting).admitted
+    job = MeasureJob(
+        operator=OPERATOR, device=DEVICE, contract=Contract(), source="kernel", pairs=1
+    )
+    building = asyncio.ensure_future(stages.build(job))
+    await until(lambda: len(spooled.spool.ids()) == 2)
+    await worker._all()
+    assert (await building).ok
+    assert (await stages.measure(job)).status is RunStatus.WRONG
+    assert remote.asked == ["admit", "admit", "build", "measure"]
+    assert len(spooled.spool.ids()) == 2
+
+
+async def kept(_: Iteration) -> None:
+    """Nothing is put on record here."""
 
 
 def subject(name: str, source: str, operator: Operator) -> Subject:

@@ -1,6 +1,6 @@
 """What the stages ask of a machine, and when they hold its device."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -8,7 +8,6 @@ from data.errors import MachineError
 from data.records import (
     Admission,
     BuildResult,
-    Candidate,
     Contract,
     Device,
     Iteration,
@@ -18,6 +17,7 @@ from data.records import (
     RunStatus,
 )
 from data.verdict import Outcome
+from targets.remote.jobs import Ask
 from tasks.offline import Offline
 from tasks.stages import stages_for
 from tests.agents.fakes import pair
@@ -40,6 +40,8 @@ class Bench:
     ) -> Admission:
         self.asked.append(("time" if timed else "probe", self.held))
         return Admission(outcome=self.outcome, reason="so")
+
+    def expect(self, asks: Sequence[Ask]) -> None: ...
 
     async def build(self, operator: Operator, source: str, device: Device) -> BuildResult:
         self.asked.append(("build", self.held))
@@ -67,9 +69,7 @@ async def test_only_what_is_timed_holds_the_device() -> None:
     bench = Bench()
     stages = stages_for(Offline(0), bench, _kept)
     await stages.admit(PAIR)
-    await stages.build(
-        PAIR, Candidate(source="", language="cpp", agent_kind="scripted", agent_name="script")
-    )
+    await stages.build(JOB)
     await stages.measure(JOB)
     assert bench.asked == [("probe", False), ("time", True), ("build", False), ("measure", True)]
 
