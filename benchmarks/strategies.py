@@ -39,7 +39,8 @@ from data.records import (
 )
 from data.verdict import Verdict
 
-BUDGETS = (6, 12, 24)
+BUDGETS = (6, 12, 24, 40)
+"""Calls; the last is the default of `kforge port`."""
 GAMES = 60
 """Searches an operator, arm and budget."""
 RESAMPLES = 2000

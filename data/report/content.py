@@ -23,6 +23,7 @@ QUESTIONS = (
     "techniques",
     "kernel_transfer",
     "reference_transfer",
+    "head_start",
     "precision_split",
     "verdicts",
     "failures",

@@ -138,6 +138,33 @@ def test_reference_transfer_pairs_arms_at_equal_budget(tmp_path: Path) -> None:
     assert found["p_faster"] == pytest.approx(2 / 2**8)
 
 
+def test_head_start_counts_steps_to_the_same_goal(tmp_path: Path) -> None:
+    """Shown a kernel, the first step is fast; cold, the second; who never gets there is counted."""
+    steps: list[Iteration] = []
+    for operator in operators(9):
+        warm = arm(operator, shown=True, correct=True, speedup=2.0)
+        first, second = arm(operator, shown=False, correct=True, speedup=1.92)
+        last = 1.0 if operator.name == "o0" else 1.92
+        cold = [replace(first, speedup=1.0), replace(second, speedup=last)]
+        steps += [*warm, *cold]
+    (found,) = asked(tmp_path, "head_start", *steps)
+    assert (found["operators"], found["steps_with"]) == (9, 1.0)
+    assert found["steps_without"] == pytest.approx((8 * 2 + 3) / 9)
+    assert (found["reached_with"], found["reached_without"]) == (1.0, pytest.approx(8 / 9))
+    assert (found["median_share"], found["fewer"], found["more"]) == (0.5, 9, 0)
+    assert found["p_fewer"] == pytest.approx(2 / 2**9)
+
+
+def test_a_kernel_that_leads_astray_costs_steps(tmp_path: Path) -> None:
+    """The arm that was shown one stays slow: it never reaches the goal, and no share is below 1."""
+    steps: list[Iteration] = []
+    for operator in operators(8):
+        steps += arm(operator, shown=True, correct=True, speedup=1.0)
+        steps += arm(operator, shown=False, correct=True, speedup=2.0)
+    (found,) = asked(tmp_path, "head_start", *steps)
+    assert (found["median_share"], found["reached_with"], found["more"]) == (3.0, 0.0, 8)
+
+
 def test_arms_of_two_authors_are_no_pair(tmp_path: Path) -> None:
     """Templates that begin with the plainest are compared with their like, not with the rule's."""
     steps: list[Iteration] = []

@@ -187,5 +187,5 @@ function transfer() {
     answer("transfer", { filters: ["level", "contract", "technique", "here", "there", "finding"], thin: few }),
   );
   place("techniques").append(answer("techniques", { filters: ["technique", "device"] }));
-  place("kernels").append(answer("kernel_transfer"), answer("reference_transfer"));
+  place("kernels").append(answer("kernel_transfer"), answer("reference_transfer"), answer("head_start"));
 }
