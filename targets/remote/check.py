@@ -31,6 +31,9 @@ FEW_REPEATS = 3
 POISON = (0x00, 0x01, 0x81)
 """What freed memory holds in turn: NaN, and bytes that make huge numbers of either sign."""
 
+Asked = tuple[DrawInput, Expected | None]
+"""A draw with what it should give; None where it does not count."""
+
 _LIBC = ctypes.CDLL(None)
 _LIBC.memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
@@ -51,7 +54,7 @@ class Check:
 
     def begin(self) -> None:
         """Makes the first draw and asks the oracle: there need be no candidate for that yet."""
-        self._first = self._asked(next(self._draws))
+        self.first = self._asked(next(self._draws))
 
     def run(self, side: Side, *, passed: Callable[[], None]) -> None:
         """Raises SideFault with the first thing that is wrong.
@@ -61,7 +64,7 @@ class Check:
         loaded = self.bench.loaded
         rest = (self._asked(draw) for draw in self._draws if not self._spared(draw))
         once = True
-        for draw, exp in chain([self._first], rest):
+        for draw, exp in chain([self.first], rest):
             if exp is not None:
                 with spare_threads() if affordable(loaded, draw.shape) else nullcontext():
                     self._one(side, draw, exp)
@@ -73,8 +76,7 @@ class Check:
                 RunStatus.WRONG, "the reference is finite for no draw: nothing to compare"
             )
 
-    def _asked(self, draw: DrawInput) -> tuple[DrawInput, Expected | None]:
-        """The draw with what it should give."""
+    def _asked(self, draw: DrawInput) -> Asked:
         began = time.monotonic()
         exp = expected(self.bench.loaded, draw, self.bench.job.contract)
         self._oracle_s += time.monotonic() - began

@@ -2,7 +2,7 @@
 
 On a device a context takes 0.15 s and a compiled baseline 0.1 s more, in each process anew: as much
 as is timed. So there the sides of several pairs are set up at once, beside the checks of the
-candidate, and stand still until their turn.
+candidate, and stand still until their turn; on the host those of one pair, when it is due.
 """
 
 from collections import deque
@@ -22,9 +22,9 @@ class Lineup:
     """Sides by name, as many of each as pairs are likely to follow."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Side]], *, ahead: int) -> None:
-        """With `ahead` pairs at once; with 0 each side is made when it is taken."""
+        """With `ahead` pairs at once, at least one."""
         self._makers, self._ahead = makers, ahead
-        self._pool = ThreadPoolExecutor(max(1, ahead * len(makers)), thread_name_prefix="lineup")
+        self._pool = ThreadPoolExecutor(ahead * len(makers), thread_name_prefix="lineup")
         self._made: dict[str, deque[Future[Side]]] = {name: deque() for name in makers}
 
     def begin(self, pairs: int, names: Iterable[str] | None = None) -> int:
@@ -50,8 +50,6 @@ class Lineup:
 
         Raises what making the first faulty one of them raised.
         """
-        if not self._ahead:
-            return [stack.enter_context(make()) for make in self._makers.values()]
         if not all(self._made.values()):
             self.begin(pairs)
         self._settle()

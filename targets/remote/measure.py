@@ -139,7 +139,7 @@ def _judge(bench: Bench, check: Check, found: _Findings) -> None:
             bench.inherit(side)
         found.threads = looked_at(bench, libraries)
         start.go_on()
-        found.work = authorship(bench, start.ghost)
+        found.work = authorship(bench, start.ghost, check.first)
         found.timings = tuple(t for shape in shapes if (t := _time(bench, shape, found, start)))
     if shapes and not bench.job.thorough:
         found.counted = profiled(bench)

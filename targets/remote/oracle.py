@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,6 +28,8 @@ EPS = {
     torch.bfloat16: 2.0**-7,
 }
 """Distance from 1 to the next number."""
+POOL = 1_000_003
+"""Random numbers for noise; prime, so that no row is as long."""
 
 
 def declared(loaded: LoadedOperator, draw: DrawInput) -> list[object]:
@@ -54,14 +58,14 @@ def exact(
     With `noise`, each input is changed by up to that many roundings of its type. Without `steps`
     rounding to integers is left out: what a quantised output was before.
     """
-    generator = torch.Generator(loaded.place).manual_seed(int(noise * 1000) + 17)
+    chance = random.Random(int(noise * 1000) + 17)
 
     def widen(x: Tensor) -> Tensor:
         wide = _wide(x)
-        if noise and x.is_floating_point():
-            u = torch.rand(x.shape, generator=generator, dtype=torch.float64, device=x.device)
-            wide = wide * (1 + (u - 0.5) * noise * EPS.get(x.dtype, 0.0))
-        return wide
+        if not (noise and x.is_floating_point()):
+            return wide
+        own = wide.clone() if wide is x else wide
+        return _shaken(own.contiguous(), noise * EPS.get(x.dtype, 0.0), chance)
 
     model = _model(loaded, draw).double()
     for module in model.modules():
@@ -117,6 +121,28 @@ def _forward(model: nn.Module, inputs: list[Any], modes: list[Any]) -> list[obje
         for mode in modes:
             stack.enter_context(mode)
         return flatten(model(*inputs))
+
+
+def _shaken(values: Tensor, size: float, chance: random.Random) -> Tensor:
+    """`values`, contiguous float64, changed in place: each times 1 plus at most half of `size`.
+
+    One pool of random numbers serves all, in pieces that begin anywhere and have either sign: the
+    numbers themselves took half of the oracle's time.
+    """
+    pool, flat = _pool(values.device), values.view(-1)
+    for low in range(0, flat.numel(), POOL):
+        part, start = flat[low : low + POOL], chance.randrange(POOL)
+        own = pool[start : start + part.numel()]
+        part.addcmul_(part, own, value=chance.choice((-size, size)))
+    return values
+
+
+@cache
+def _pool(place: torch.device) -> Tensor:
+    """Uniform numbers from -0.5 to 0.5, twice the same ones in a row."""
+    generator = torch.Generator(place).manual_seed(17)
+    half = torch.rand(POOL, generator=generator, dtype=torch.float64, device=place) - 0.5
+    return torch.cat((half, half))
 
 
 def _wide(x: Tensor) -> Tensor:
